@@ -1,0 +1,1 @@
+"""Draftworth: does speculative decoding pay for this deployment, up to which load, for how much."""
