@@ -68,7 +68,7 @@ def load_axis(loads: Sequence[float], title: str) -> dict[str, Any]:
 
 def layout(mode: Mode, height: int, **kwargs: Any) -> go.Layout:
     """The common layout: transparent, faint grid, height reserved, no legend."""
-    axis = {
+    axis: dict[str, Any] = {
         "gridcolor": GRID[mode],
         "zeroline": False,
         "linecolor": GRID[mode],

@@ -1,0 +1,1 @@
+"""Findings to dollars: measured throughput only, never the theorem."""

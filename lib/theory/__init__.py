@@ -1,0 +1,1 @@
+"""Closed forms of speculative decoding: numpy in, numpy out, no state."""
