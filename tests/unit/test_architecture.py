@@ -15,7 +15,8 @@ RANKS = [
     {"lib.decision"},
     {"lib.serving"},
     {"lib.report"},
-    {"lib.ui", "lib.cli", "lib.__main__"},
+    {"lib.ui", "lib.cli"},
+    {"lib.__main__"},
     {"pages", "app"},
 ]
 ALONE = {"streamlit": ("lib.ui", "pages", "app"), "duckdb": ("lib.results",)}

@@ -1,0 +1,70 @@
+"""Everything one study says on one metric: pairs, ratios and crossings, arm by arm."""
+
+import math
+from dataclasses import dataclass
+
+from lib.evidence.crossover import Crossover, crossover
+from lib.evidence.pairing import ArmComparison, Comparison, compare
+from lib.evidence.ratio import LogRatio, Metric, derived_ratios, log_ratios, metric_named
+from lib.run import Study
+
+
+@dataclass(frozen=True)
+class ArmFinding:
+    """One arm against off: measured points by load, hollow derived ones, and the crossings.
+
+    An infinite request rate is among `points` but never on the curve of the crossings.
+    """
+
+    arm: str
+    pairs: ArmComparison
+    points: tuple[LogRatio, ...]
+    derived: tuple[LogRatio, ...]
+    crossover: Crossover
+
+    def at(self, load: float | None) -> LogRatio | None:
+        """The measured point at that load, if there is one."""
+        return next((p for p in self.points if p.load == load), None)
+
+
+@dataclass(frozen=True)
+class Findings:
+    """A study's comparison on one metric."""
+
+    comparison: Comparison
+    metric: Metric
+    arms: tuple[ArmFinding, ...]
+
+    @property
+    def study(self) -> Study:
+        return self.comparison.study
+
+    @property
+    def loads(self) -> tuple[float, ...]:
+        """Every load at which some arm and off were both measured, ascending."""
+        return tuple(sorted({p.load for a in self.arms for p in a.points}))
+
+    @property
+    def finite_loads(self) -> tuple[float, ...]:
+        return tuple(x for x in self.loads if math.isfinite(x))
+
+
+def find(
+    study: Study, metric: str = "output_tps", overrides: frozenset[str] = frozenset()
+) -> Findings:
+    """Pair, compare and look for crossings. Raises NotComparable, InputError for the metric."""
+    chosen = metric_named(metric)
+    comparison = compare(study, overrides)
+    arms = []
+    for pairs in comparison.arms:
+        points = log_ratios(pairs, metric)
+        arms.append(
+            ArmFinding(
+                pairs.arm,
+                pairs,
+                points,
+                derived_ratios(pairs, metric),
+                crossover([p for p in points if math.isfinite(p.load)]),
+            )
+        )
+    return Findings(comparison, chosen, tuple(arms))

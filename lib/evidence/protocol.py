@@ -1,0 +1,227 @@
+"""What two sets of runs must have in common to be compared, field by field (design law 7)."""
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Any, Literal
+
+from lib.errors import InputError
+from lib.run import GROUPS, LoadKind, Run, distinct
+
+Verdict = Literal["blocks", "noted", "allocation"]
+
+LENGTHS = ("input_len", "output_len")
+FIELDS = {
+    "workload": (*GROUPS.workload, "slo"),
+    "server": GROUPS.server,
+    "allocation": GROUPS.allocation,
+}
+# Set by a person for a purpose of their own: open, they leave no comparison open.
+OWN_PURPOSE = ("slo", "usd_per_hour")
+# One curve never mixes these; any other field may vary along it as long as each pair agrees.
+ONE_CURVE = (
+    *(f for f in GROUPS.workload if f not in (*LENGTHS, "tool", "tool_version")),
+    *GROUPS.speculation,
+)
+# Mean lengths within 2 % of the longer are equal; to 10 % the difference is noted.
+LENGTH_EQUAL, LENGTH_NOTED = 0.02 + 1e-9, 0.10 + 1e-9
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One protocol field in which the two arms disagree, and at which loads.
+
+    `verdict`: blocks (not paired there, unless a person overrides it), noted (paired, printed) or
+    allocation (paired; the comparison is then allocation against allocation).
+    """
+
+    field: str
+    group: str
+    off: str
+    on: str
+    loads: tuple[float, ...]
+    verdict: Verdict
+    overridden: bool = False
+
+    @property
+    def text(self) -> str:
+        """`temperature differs: off 0, on 1 at 1, 2, 4: not paired`."""
+        ends = {"blocks": "not paired", "noted": "noted", "allocation": "another allocation"}
+        end = "overridden by a person" if self.overridden else ends[self.verdict]
+        return (
+            f"{self.field} differs: off {self.off}, on {self.on} at {load_list(self.loads)}: {end}"
+        )
+
+
+def require_fields(overrides: Iterable[str]) -> None:
+    """Raise InputError for an override that names no protocol field."""
+    fields = [n for names in FIELDS.values() for n in names]
+    for name in sorted(set(overrides) - set(fields)):
+        raise InputError(f"override {name!r}: one of {', '.join(fields)}")
+
+
+def agreeing(off: Sequence[Run], on: Sequence[Run], overrides: frozenset[str]) -> Sequence[Run]:
+    """The off runs of one load that agree best with the arm's runs there.
+
+    In order: the same protocol on the same allocation, the same protocol, the same but for
+    overridden fields; where there are none of these, all of them.
+    """
+    found = [(r, differences_at([r], on, overrides)) for r in off]
+    same = [r for r, ds in found if all(d.verdict == "noted" for d in ds)]
+    elsewhere = [r for r, ds in found if all(d.verdict != "blocks" for d in ds)]
+    accepted = [r for r, ds in found if all(d.verdict != "blocks" or d.overridden for d in ds)]
+    return same or elsewhere or accepted or off
+
+
+def differences_at(
+    off: Sequence[Run], on: Sequence[Run], overrides: frozenset[str]
+) -> list[Difference]:
+    """Field by field, the differences of two arms at one load."""
+    load = on[0].offered_load or 0.0
+    found = []
+    for group, names in FIELDS.items():
+        for name in names:
+            a, b = known(off, name), known(on, name)
+            verdict = _verdict(name, group, a, b)
+            if verdict is None and name == "graph_max_batch" and _binds(a, b, on[0]):
+                verdict = "blocks"
+            if verdict is not None:
+                overridden = verdict == "blocks" and name in overrides
+                found.append(
+                    Difference(name, group, _text(a), _text(b), (load,), verdict, overridden)
+                )
+    return found
+
+
+def merged(found: Iterable[Difference]) -> tuple[Difference, ...]:
+    """The same difference at several loads as one."""
+
+    def same(d: Difference) -> Hashable:
+        values = () if d.field in LENGTHS else (d.off, d.on)
+        return d.field, d.verdict, d.overridden, values
+
+    return tuple(
+        replace(
+            group[0],
+            off=", ".join(distinct(d.off for d in group)),
+            on=", ".join(distinct(d.on for d in group)),
+            loads=tuple(sorted(x for d in group for x in d.loads)),
+        )
+        for group in grouped(found, same).values()
+    )
+
+
+def belongs(run: Run, on: Sequence[Run], paired: Sequence[Run], overrides: frozenset[str]) -> bool:
+    """Whether an off run at a load of its own lies on the curve of the off runs of this arm."""
+    for group, names in FIELDS.items():
+        for name in names:
+            value = getattr(run, name)
+            others = known(paired if group == "allocation" else [*on, *paired], name)
+            if value is None or not others or name in (*overrides, *OWN_PURPOSE):
+                continue
+            if name in LENGTHS:
+                if all(_gap([value, other]) > LENGTH_NOTED for other in others):
+                    return False
+            elif value not in others:
+                return False
+    return True
+
+
+def by_protocol(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    """The runs of one arm by protocol: one part a curve, its name what tells it apart.
+
+    Fields of ONE_CURVE split wherever they vary, the others where two runs at one load contradict
+    each other.
+    """
+    loads = grouped(runs, lambda r: r.offered_load).values()
+    others = (n for names in FIELDS.values() for n in names if n not in OWN_PURPOSE)
+    names = [n for n in ONE_CURVE if len(known(runs, n)) > 1]
+    names += [
+        n for n in others if n not in ONE_CURVE and any(_contradict(known(g, n), n) for g in loads)
+    ]
+    classes = {n: _classes(known(runs, n), n) for n in names}
+    return grouped(
+        runs,
+        lambda r: ", ".join(f"{n} {classes[n].get(getattr(r, n), 'not recorded')}" for n in names),
+    )
+
+
+def not_recorded(paired: Sequence[Run]) -> tuple[str, ...]:
+    """Protocol fields that some paired run does not state. A dataset or a domain will do."""
+    fields = [n for names in FIELDS.values() for n in names if n not in (*OWN_PURPOSE, "domain")]
+    return tuple(
+        n
+        for n in fields
+        if any(
+            getattr(r, n) is None and not (n == "dataset" and r.domain is not None) for r in paired
+        )
+    )
+
+
+def _verdict(name: str, group: str, off: list[Any], on: list[Any]) -> Verdict | None:
+    """What the known values of two arms mean for the pair. Runs that contradict each other inside
+    one arm are no repeats, so they block."""
+    if name in LENGTHS:
+        gap = _gap([fmean(off), fmean(on)]) if off and on else 0.0
+        if max(gap, _gap(off), _gap(on)) > LENGTH_NOTED:
+            return "blocks"
+        return "noted" if gap > LENGTH_EQUAL else None
+    if len({*off, *on}) < 2:
+        return None
+    repeats = name in OWN_PURPOSE or (len(off) < 2 and len(on) < 2)
+    return "allocation" if group == "allocation" and repeats else "blocks"
+
+
+def _binds(off: list[Any], on: list[Any], run: Run) -> bool:
+    """Whether a graph limit that one arm alone states is below the load it was measured at."""
+    stated = [*off, *on]
+    if bool(off) == bool(on) or run.load_kind == LoadKind.REQUEST_RATE:
+        return False
+    return run.offered_load is not None and run.offered_load > min(stated)
+
+
+def _contradict(values: list[Any], name: str) -> bool:
+    return _gap(values) > LENGTH_NOTED if name in LENGTHS else len(values) > 1
+
+
+def _classes(values: list[Any], name: str) -> dict[Any, str]:
+    """The name of each value's class: itself, or for lengths the shortest of those near it."""
+    if name not in LENGTHS:
+        return {v: _text([v]) for v in values}
+    named: dict[Any, str] = {}
+    previous = None
+    for value in sorted(values):
+        if previous is None or _gap([previous, value]) > LENGTH_NOTED:
+            label = _text([value])
+        named[value], previous = label, value
+    return named
+
+
+def _gap(values: Sequence[float]) -> float:
+    """Largest relative distance, in units of the largest."""
+    return 1 - min(values) / max(values) if values and max(values) > 0 else 0.0
+
+
+def _text(values: Sequence[Any]) -> str:
+    if not values:
+        return "not recorded"
+    return " | ".join(
+        f"{v:.6g}" if isinstance(v, float) else ("no", "yes")[v] if isinstance(v, bool) else str(v)
+        for v in values
+    )
+
+
+def known(runs: Iterable[Run], name: str) -> list[Any]:
+    """The values that the runs state for a field, each once."""
+    return list(dict.fromkeys(v for r in runs if (v := getattr(r, name)) is not None))
+
+
+def load_list(loads: Iterable[float]) -> str:
+    return ", ".join(f"{x:g}" for x in loads)
+
+
+def grouped(items: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list[Any]]:
+    groups: dict[Any, list[Any]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
