@@ -210,6 +210,23 @@ class Slo:
         if self.percentile not in PERCENTILES:
             raise InputError(f"slo percentile = {self.percentile}: one of {', '.join(PERCENTILES)}")
 
+    @classmethod
+    def parse(cls, text: str) -> "Slo":
+        """From `ttft_ms=500,tpot_ms=40[,percentile=p99]`."""
+        known = [f.name for f in fields(cls)]
+        given: dict[str, float | str] = {}
+        for part in filter(None, (p.strip() for p in text.split(","))):
+            name, _, value = (p.strip() for p in part.partition("="))
+            if name not in known:
+                raise InputError(f"slo {part!r}: NAME=VALUE with a NAME of {', '.join(known)}")
+            try:
+                given[name] = value if name == "percentile" else float(value)
+            except ValueError:
+                raise InputError(f"slo {part!r}: a number of milliseconds is needed") from None
+        if not given.keys() - {"percentile"}:
+            raise InputError(f"slo {text!r}: at least one limit, for example ttft_ms=500")
+        return cls(**given)  # type: ignore[arg-type]
+
     @property
     def limits(self) -> dict[str, float]:
         """The limits that are set, by latency name."""

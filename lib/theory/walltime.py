@@ -25,6 +25,7 @@ Array = npt.NDArray[np.float64]
 MEASURED_OVER_PREDICTED_LOW = 0.68
 MEASURED_OVER_PREDICTED_HIGH = 1.3
 MAX_ROUNDS = 5_000_000
+NOTE_LOW_BATCH = "holds at low batch only; measure under load before you deploy or price"
 
 
 class Verdict(StrEnum):

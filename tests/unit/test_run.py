@@ -55,6 +55,13 @@ def test_slo() -> None:
         Slo(percentile="p75")
 
 
+def test_slo_is_parsed() -> None:
+    assert Slo.parse("ttft_ms=500, tpot_ms=40,percentile=p95") == Slo(500, 40, percentile="p95")
+    for bad in ("", "ttft=500", "ttft_ms=fast", "percentile=p95", "ttft_ms=-1", "ttft_ms=nan"):
+        with pytest.raises(InputError, match="slo"):
+            Slo.parse(bad)
+
+
 def test_heading_says_what_is_not_recorded() -> None:
     study = Study("s", (Run(run_id="a", target="T"), Run(run_id="b", draft_method="mtp")))
     assert study.heading == "T · mtp · GPU not recorded"

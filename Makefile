@@ -1,0 +1,42 @@
+# Two commands on a fresh machine with Python 3.11 or newer: make run, make test.
+PYTHON ?= python3
+HOST ?= 127.0.0.1
+PORT ?= 8501
+BIN := .venv/bin
+
+.PHONY: run test lint bench screenshots clean
+.DEFAULT_GOAL := run
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv .venv
+
+.venv/.run: requirements.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@touch $@
+
+.venv/.dev: requirements.txt requirements-dev.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@touch $@ .venv/.run
+
+run: .venv/.run
+	@echo "Draftworth: http://$(HOST):$(PORT)  (stop with Ctrl-C)"
+	@$(BIN)/python -m streamlit run app.py --server.address $(HOST) --server.port $(PORT)
+
+test: .venv/.dev
+	$(BIN)/python -m pytest
+
+lint: .venv/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: .venv/.dev
+	$(BIN)/python -m bench
+
+screenshots: .venv/.dev
+	$(BIN)/python -m bench.screenshots
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache
