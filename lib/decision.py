@@ -290,11 +290,12 @@ def _price_gate(found: Verdict, priced: Sequence[PricedPair]) -> Gate:
     else:
         state = State.FAILED if saving.high < 0 else State.UNDECIDED
     slo_open = "unknown" in (pair.off.slo, pair.on.slo)
+    word = "less" if saving.value >= 0 else "more"
     return Gate(
         title,
         state,
         f"${on.value:,.2f} instead of ${off.value:,.2f} per 1M output tokens at "
-        f"{pair.on.load:g}: {abs(saving.value):.0%} {'less' if saving.value >= 0 else 'more'}.",
+        f"{pair.on.load:g}: {100 * abs(saving.value):.0f} % {word}.",
         on.basis,
         "SLO unknown: name one, or the price may rest on a missed one." if slo_open else "",
         "price",

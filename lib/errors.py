@@ -15,6 +15,8 @@ DraftworthError
 A message names the input, what is allowed and the way out, in one line.
 """
 
+from typing import Any
+
 
 class DraftworthError(Exception):
     """Base of the tree; the interface shows its text, never a traceback."""
@@ -33,7 +35,14 @@ class UnreadableFile(FileError):
 
 
 class UnknownFormat(FileError):
-    """The file reads well, but no reader knows its keys."""
+    """The file reads well, but no reader knows its keys.
+
+    `columns` holds what a person may map to fields by hand (header and samples), if anything.
+    """
+
+    def __init__(self, message: str, columns: tuple[Any, ...] = ()) -> None:
+        super().__init__(message)
+        self.columns = columns
 
 
 class FileTooLarge(FileError):

@@ -176,6 +176,7 @@ class Study:
     basis: Basis = Basis.MEASURED
     title: str = ""
     citation: str = ""
+    url: str = ""
     note: str = ""
     read_only: bool = False
 

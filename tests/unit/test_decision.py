@@ -171,7 +171,7 @@ def test_the_gates_from_screen_to_monitor() -> None:
     ]
     assert [g.state for g in gates[:3]] == [State.PASSED] * 3
     assert gates[0].basis is Basis.THEOREM
-    assert "33% less" in gates[2].known or "33 % less" in gates[2].known
+    assert "33 % less" in gates[2].known
     assert "SLO unknown" in gates[2].missing
     assert "hypothesis" in gates[3].missing
 

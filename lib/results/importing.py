@@ -1,0 +1,133 @@
+"""Files and folders of this machine into a study, each file whole or not at all."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from lib.errors import FileError, FileTooLarge, InputError
+from lib.results import arms
+from lib.results.reading import Reading, read
+from lib.results.store import Store
+from lib.settings import number
+
+
+@dataclass(frozen=True)
+class ImportedFile:
+    """A file that was recognised: `runs` counts those that were new to the study."""
+
+    file: str
+    tool: str
+    version: str
+    runs: int
+    flags: tuple[str, ...]
+    messages: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Duplicate:
+    """A file all of whose runs were there already, from the file `of`."""
+
+    file: str
+    of: str
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A file that was not imported, and why in one line."""
+
+    file: str
+    reason: str
+
+
+@dataclass
+class ImportReport:
+    """What an import did: new runs in all, then file by file."""
+
+    imported: int = 0
+    duplicates: list[Duplicate] = field(default_factory=list)
+    files: list[ImportedFile] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+
+
+def import_paths(
+    store: Store,
+    paths: Sequence[Path],
+    study: str,
+    arm_rules: Sequence[str] = (),
+    settings: Sequence[str] = (),
+    by: str = "",
+) -> ImportReport:
+    """Import every file below `paths` into `study`.
+
+    `arm_rules` are 'GLOB=METHOD[:K]' (first match wins), `settings` are 'field=value' for what the
+    files cannot know. Raises InputError before anything is read where a path, rule or setting is
+    wrong; a file that cannot be used is listed as refused and changes nothing.
+    """
+    rules = [arms.parse_rule(text) for text in arm_rules]
+    stated = dict(arms.parse_set(text) for text in settings)
+    report = ImportReport()
+    # A run that a tool wrote as JSON and as CSV is taken from the JSON.
+    found = sorted(list_files(paths), key=lambda f: (f[1].suffix.lower() != ".json", f[0]))
+    for name, path in found:
+        try:
+            reading = with_fields(arms.assign(read(name, _bytes(path, name)), rules), stated)
+        except FileError as error:
+            report.refused.append(Refused(name, str(error)))
+            continue
+        added = store.add(reading, study, by)
+        report.imported += added.new
+        flags = {flag.code: flag.message for flag in reading.flags}
+        if added.duplicate_of is not None:
+            report.duplicates.append(Duplicate(name, added.duplicate_of))
+            flags = {"duplicate": f"the same runs as {added.duplicate_of}"}
+        report.files.append(
+            ImportedFile(
+                name,
+                reading.tool,
+                reading.tool_version,
+                added.new,
+                tuple(flags),
+                tuple(flags.values()),
+            )
+        )
+    return report
+
+
+def list_files(paths: Sequence[Path]) -> Iterator[tuple[str, Path]]:
+    """Each file with its path relative to the argument it was found under; hidden ones are not."""
+    for path in paths:
+        if path.is_dir():
+            for inner in sorted(path.rglob("*")):
+                parts = inner.relative_to(path).parts
+                if inner.is_file() and not any(p.startswith(".") for p in parts):
+                    yield inner.relative_to(path).as_posix(), inner
+        elif path.is_file():
+            yield path.name, path
+        else:
+            raise InputError(f"{path}: no such file or folder")
+
+
+def with_fields(
+    reading: Reading, fields: Mapping[str, object], run_id: str | None = None
+) -> Reading:
+    """The reading with fields that a person states, for every run or for one."""
+    if not fields:
+        return reading
+    runs = tuple(
+        replace(run, **fields) if run_id in (None, run.run_id) else run  # type: ignore[arg-type]
+        for run in reading.runs
+    )
+    return replace(reading, runs=runs)
+
+
+def _bytes(path: Path, name: str) -> bytes:
+    limit = number("DRAFTWORTH_IMPORT_MB")
+    if path.stat().st_size > limit * 2**20:
+        raise FileTooLarge(
+            f"{name}: {path.stat().st_size / 2**20:,.0f} MB; at most {limit} MB is read "
+            "(raise DRAFTWORTH_IMPORT_MB, or save without per-request detail)"
+        )
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise FileError(f"{name}: cannot be opened ({error.strerror})") from None

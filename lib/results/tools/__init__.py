@@ -1,0 +1,1 @@
+"""One reader for each tool whose result files are known."""

@@ -1,0 +1,108 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lib.errors import InputError
+from lib.results.naming import parse_arm, repeat_of, spell
+from lib.run import SpecState
+
+OFF, ON = SpecState.OFF, SpecState.ON
+
+
+@pytest.mark.parametrize(
+    ("text", "state", "method", "k"),
+    [
+        ("base-c1-r1", OFF, None, None),
+        ("baseline", OFF, None, None),
+        ("none", OFF, None, None),
+        ("nospec", OFF, None, None),
+        ("no-spec", OFF, None, None),
+        ("No speculation", OFF, None, None),
+        ("no MTP, no overlap", OFF, None, None),
+        ("spec-off-c8", OFF, None, None),
+        ("sglang-w4a16-off", OFF, None, None),
+        ("k4-c8-r2", ON, None, 4),
+        ("k=4", ON, None, 4),
+        ("num_speculative_tokens=3", ON, None, 3),
+        ("sglang-w4a16-eagle3", ON, "eagle3", None),
+        ("EAGLE-3 (K=4)", ON, "eagle3", 4),
+        ("mtp2", ON, "mtp", 2),
+        ("MTP 3-token, no overlap", ON, "mtp", 3),
+        ("n-gram", ON, "ngram", None),
+        ("spec_on", ON, None, None),
+        ("dsd_k0", ON, None, 0),
+    ],
+)
+def test_names_that_say_it(text: str, state: SpecState, method: str | None, k: int | None) -> None:
+    arm = spell(text)
+    assert arm is not None
+    assert (arm.state, arm.method, arm.k) == (state, method, k)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "c4",
+        "run=1",
+        "Qwen3-8B-Base",
+        "prefix-cache-off",
+        "spec-bench",
+        "eagle3-off",
+        "k2-k4",
+        "",
+        "draft0p5b",
+    ],
+)
+def test_names_that_do_not(text: str) -> None:
+    assert spell(text) is None
+
+
+def test_adaptive_is_a_schedule() -> None:
+    arm = spell("adaptive")
+    assert arm is not None
+    assert arm.fields == {"spec_state": ON, "schedule": "adaptive"}
+
+
+@pytest.mark.parametrize(
+    ("text", "repeat"),
+    [
+        ("k4-c8-r2", 2),
+        ("run=1", 1),
+        ("rep3", 3),
+        ("trial-2", 2),
+        ("deepseek-r1-c8", None),
+        ("c4", None),
+    ],
+)
+def test_repeats(text: str, repeat: int | None) -> None:
+    assert repeat_of(text) == repeat
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("off", (OFF, None, None)),
+        ("none", (OFF, None, None)),
+        ("eagle3", (ON, "eagle3", None)),
+        (" eagle3 : 4 ", (ON, "eagle3", 4)),
+        ("sim:0", (ON, "sim", 0)),
+        ("speculation:4", (ON, None, 4)),
+    ],
+)
+def test_arm_of_a_person(text: str, expected: tuple[object, ...]) -> None:
+    assert tuple(parse_arm(text).values()) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["", ":4", "eagle3:", "eagle3:x", "eagle3:-1", "off:3", "a\nb", "x:9999"]
+)
+def test_arm_that_is_none(text: str) -> None:
+    with pytest.raises(InputError, match="off, METHOD or METHOD:K"):
+        parse_arm(text)
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_spelt_or_not(text: str) -> None:
+    arm = spell(text)
+    assert arm is None or arm.state in (ON, OFF)
+    assert repeat_of(text) is None or repeat_of(text) >= 0  # type: ignore[operator]
