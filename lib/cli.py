@@ -205,6 +205,8 @@ def _study(name: str) -> Any:
 
 def comparison(found: "Findings", slo: Slo | None = None) -> dict[str, Any]:
     """A study's findings as plain data; ends censored by the measured range are in words."""
+    from lib.report.sentences import crossing_lines
+
     finite = found.finite_loads
     return {
         "study": found.study.name,
@@ -215,7 +217,11 @@ def comparison(found: "Findings", slo: Slo | None = None) -> dict[str, Any]:
         "differences": [{**asdict(d), "text": d.text} for d in found.comparison.differences],
         "not_recorded": list(found.comparison.not_recorded),
         "unassigned_runs": len(found.comparison.unassigned),
-        "notes": [*found.comparison.notes, *filter(None, [found.study.note])],
+        "notes": [
+            *crossing_lines(found),
+            *found.comparison.notes,
+            *filter(None, [found.study.caveat, found.study.note]),
+        ],
     }
 
 

@@ -240,22 +240,24 @@ def gates(
 
 def _screen_gate(screen: ScreenInputs | None) -> Gate:
     title = "Screen"
-    if screen is None:
-        return Gate(title, State.MISSING, "", None, "Set α, γ and c.", "screen")
+    if screen is None or screen.basis is Basis.PUBLISHED:
+        missing = "The screen stands on a published example of other models: set your α, γ and c."
+        return Gate(title, State.MISSING, "", None, missing, "screen")
     s = walltime.speedup(screen.alpha, screen.gamma, screen.c)
     word = walltime.verdict(s)
-    state = {
+    decided = {
         walltime.Verdict.CANDIDATE: State.PASSED,
         walltime.Verdict.REJECT: State.FAILED,
         walltime.Verdict.UNDECIDED: State.UNDECIDED,
     }[word]
+    measured = screen.basis is Basis.MEASURED
     return Gate(
         title,
-        state,
+        decided if measured else State.UNDECIDED,
         f"S = {s:.2f}× at low batch for α {screen.alpha:g}, γ {screen.gamma}, c {screen.c:g}: "
         f"{word.value}. {screen.source}",
         Basis.THEOREM,
-        "" if screen.basis is Basis.MEASURED else "α and c measured on your target and drafter.",
+        "" if measured else "α and c are assumed: measure both on your target and drafter.",
         "screen",
     )
 

@@ -10,6 +10,7 @@ from lib.errors import InputError
 from lib.estimate import Basis
 
 OFF = "off"
+SIMULATED = "simulated engine"
 PERCENTILES = ("p50", "p90", "p95", "p99")
 
 
@@ -179,6 +180,12 @@ class Study:
     url: str = ""
     note: str = ""
     read_only: bool = False
+
+    @property
+    def caveat(self) -> str:
+        """What must stand beside every number of the study, wherever its runs are shown."""
+        simulated = any(r.engine == SIMULATED for r in self.runs)
+        return f"{SIMULATED}: no GPU was measured" if simulated else ""
 
     @property
     def heading(self) -> str:

@@ -68,6 +68,11 @@ def load_axis(loads: Sequence[float], title: str) -> dict[str, Any]:
 
 def layout(mode: Mode, height: int, **kwargs: Any) -> go.Layout:
     """The common layout: transparent, faint grid, height reserved, no legend."""
+    return go.Layout(layout_fields(mode, height, **kwargs))
+
+
+def layout_fields(mode: Mode, height: int, **kwargs: Any) -> dict[str, Any]:
+    """The fields of the common layout, not validated: for figures redrawn while dragging."""
     axis: dict[str, Any] = {
         "gridcolor": GRID[mode],
         "zeroline": False,
@@ -92,4 +97,4 @@ def layout(mode: Mode, height: int, **kwargs: Any) -> go.Layout:
         title = {**axis["title"], **own.get("title", {})}
         base[name] = {**axis, **own, "title": title}
     base.update(kwargs)
-    return go.Layout(base)
+    return base

@@ -11,7 +11,7 @@ from lib.estimate import Basis
 from lib.results import arms
 from lib.results.columns import from_text
 from lib.results.reading import read
-from lib.run import Run, Study
+from lib.run import SIMULATED, Run, Study
 from lib.settings import DATA
 
 PUBLISHED = DATA / "published"
@@ -93,5 +93,5 @@ def _demo_runs() -> Iterator[Run]:
     rules = [arms.parse_rule(text) for text in DEMO_ARMS]
     for name, data in demo_files():
         if name.endswith(".json"):  # the CSVs report runs of the JSONs
-            for run in arms.suggest(arms.assign(read(name, data), rules)).runs:
-                yield replace(run, study=DEMO)
+            for run in arms.suggest(arms.assign(read(name, data, keep=False), rules)).runs:
+                yield replace(run, study=DEMO, engine=SIMULATED)

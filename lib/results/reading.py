@@ -53,13 +53,16 @@ class _Found:
     flags: tuple[Flag, ...] = ()
 
 
-def read(name: str, data: bytes, mapping: Mapping[str, str] | None = None) -> Reading:
+def read(
+    name: str, data: bytes, mapping: Mapping[str, str] | None = None, *, keep: bool = True
+) -> Reading:
     """The runs in `data`, told by its keys and never by `name`, which is for messages.
 
     `mapping` sends columns of a table, or keys of JSON that no reader knows, to fields by hand:
     header to a name of `fields.targets()`, optionally `NAME@ARM` with an ARM of the form off,
-    METHOD or METHOD:K, or "ignore". Raises UnreadableFile, UnknownFormat (with the columns that
-    may be mapped), FileTooLarge; InputError for a mapping to something else.
+    METHOD or METHOD:K, or "ignore". Without `keep` no redacted document is made. Raises
+    UnreadableFile, UnknownFormat (with the columns that may be mapped), FileTooLarge; InputError
+    for a mapping to something else.
     """
     limit = settings.number("DRAFTWORTH_IMPORT_MB")
     if len(data) > limit * 2**20:
@@ -68,7 +71,7 @@ def read(name: str, data: bytes, mapping: Mapping[str, str] | None = None) -> Re
             "(raise DRAFTWORTH_IMPORT_MB, or save without per-request detail)"
         )
     sha256 = hashlib.sha256(data).hexdigest()
-    keep = len(data) <= settings.number("DRAFTWORTH_KEEP_MB") * 2**20
+    keep = keep and len(data) <= settings.number("DRAFTWORTH_KEEP_MB") * 2**20
     found = _find(name, data, sha256, mapping, keep)
     findings = found.findings
     return Reading(

@@ -4,6 +4,7 @@ import csv
 import io
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 import orjson
@@ -51,6 +52,7 @@ _SUSPECT = re.compile(
 _SECRET_OPTION = re.compile(rf"(?i)--?{_SECRET_NAME}")
 
 
+@lru_cache(maxsize=4096)  # a document repeats its keys once a request
 def is_secret(key: str) -> bool:
     """Whether a key's value is a secret: `api_key`, `HF_TOKEN`, `Authorization`, never `tokens`."""
     words = words_of(key)
@@ -100,8 +102,13 @@ def _redact_list(values: list[object]) -> list[object]:
     return redacted
 
 
+@lru_cache(maxsize=4096)
+def _names_text(key: str) -> bool:
+    return key.casefold().replace("-", "_") in TEXT_KEYS
+
+
 def _is_text(key: str, value: object) -> bool:
-    if key.casefold().replace("-", "_") not in TEXT_KEYS:
+    if not _names_text(key):
         return False
     if isinstance(value, list):
         return any(isinstance(v, (str, dict, list)) for v in value)

@@ -169,11 +169,27 @@ def test_the_gates_from_screen_to_monitor() -> None:
         "Schedule",
         "Live",
     ]
-    assert [g.state for g in gates[:3]] == [State.PASSED] * 3
+    assert [g.state for g in gates[:3]] == [State.UNDECIDED, State.PASSED, State.PASSED]
     assert gates[0].basis is Basis.THEOREM
     assert "33 % less" in gates[2].known
     assert "SLO unknown" in gates[2].missing
     assert "hypothesis" in gates[3].missing
+
+
+@pytest.mark.parametrize(
+    ("basis", "c", "state"),
+    [
+        (Basis.PUBLISHED, 0.1, State.MISSING),
+        (Basis.ASSUMED, 0.1, State.UNDECIDED),
+        (Basis.MEASURED, 0.1, State.PASSED),
+        (Basis.MEASURED, 1.0, State.FAILED),
+    ],
+)
+def test_a_screen_passes_on_measured_inputs_only(basis: Basis, c: float, state: State) -> None:
+    found = sweep(CURVE)
+    screen = ScreenInputs(0.75, 4, c, basis, "somewhere")
+    gates = decision.gates(found, decision.verdict(found, None), screen, [], None)
+    assert gates[0].state is state
 
 
 def test_gates_say_what_is_missing() -> None:

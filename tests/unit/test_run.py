@@ -3,7 +3,7 @@ import math
 import pytest
 
 from lib.errors import InputError
-from lib.run import EDITABLE, GROUPS, LoadKind, Run, Slo, SpecState, Study
+from lib.run import EDITABLE, GROUPS, SIMULATED, LoadKind, Run, Slo, SpecState, Study
 
 
 @pytest.mark.parametrize(
@@ -65,3 +65,9 @@ def test_slo_is_parsed() -> None:
 def test_heading_says_what_is_not_recorded() -> None:
     study = Study("s", (Run(run_id="a", target="T"), Run(run_id="b", draft_method="mtp")))
     assert study.heading == "T · mtp · GPU not recorded"
+
+
+def test_a_simulated_study_says_so_wherever_it_came_from() -> None:
+    runs = (Run(run_id="a", engine=SIMULATED), Run(run_id="b"))
+    assert Study("s", runs).caveat == "simulated engine: no GPU was measured"
+    assert Study("s", runs[1:]).caveat == ""

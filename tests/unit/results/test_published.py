@@ -247,7 +247,7 @@ def test_a_scheduled_zero_is_an_arm_of_its_own() -> None:
 def test_the_demo_is_read_from_its_files_and_says_what_it_is() -> None:
     study = published.study(published.DEMO)
     assert (study.basis, study.read_only) == (Basis.MEASURED, True)
-    assert "simulated engine" in study.note
+    assert "simulated engine" in study.caveat
     cells = Counter((r.arm, r.offered_load) for r in study.runs)
     arms, loads = ("off", "sim:2", "sim:4"), (1, 2, 4, 8, 16, 32, 64)
     assert cells == {(arm, load): 3 for arm in arms for load in loads}

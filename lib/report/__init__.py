@@ -1,0 +1,1 @@
+"""Figures, text and documents made from findings; no Streamlit."""

@@ -1,0 +1,90 @@
+"""What the prices say, in sentences."""
+
+from collections.abc import Mapping, Sequence
+
+from lib.estimate import Estimate
+from lib.evidence.findings import Findings
+from lib.money.cost import monthly_saving
+from lib.money.pricing import SLO_UNKNOWN, PricedPair
+from lib.report.format import money, percent
+from lib.report.load_figures import at_load
+
+SECONDS_PER_DAY = 86_400
+
+
+def price_answer(
+    found: Findings, priced: Mapping[str, Sequence[PricedPair]], load: float | None
+) -> tuple[str, Estimate | None, PricedPair | None]:
+    """The answer of the price page, its estimate, and the pair it rests on.
+
+    At the named operating load, the arm with the lowest price; without a price, what is missing.
+    """
+    pairs = [p for rows in priced.values() for p in rows]
+    if not pairs:
+        return "No load was measured in both arms: nothing is priced.", None, None
+    if not any(p.on.price or p.off.price for p in pairs):
+        reasons = dict.fromkeys(w for p in pairs for w in (p.off.why_not, p.on.why_not) if w)
+        return f"Nothing is priced yet: {'; '.join(reasons)}.", None, None
+    if load is None:
+        return "Name your operating load in the sidebar to read one price.", None, None
+    here = [p for p in pairs if p.on.load == load]
+    at = at_load(load, found)
+    if not here:
+        return f"{at} was not measured in both arms: not priced.", None, None
+    both = [(p, c) for p in here if (c := p.complete) is not None]
+    if not both:
+        reasons = dict.fromkeys(
+            f"{p.arm} {p.why_not}" for pair in here for p in (pair.off, pair.on) if p.why_not
+        )
+        return f"At {at}: {'; '.join(reasons)}.", None, None
+    pair, (off, on, saving) = min(both, key=lambda b: b[1][1].value)
+    return _sentence(pair, off, on, saving, at), on, pair
+
+
+def _sentence(pair: PricedPair, off: Estimate, on: Estimate, saving: Estimate, at: str) -> str:
+    word = "less" if saving.value >= 0 else "more"
+    text = (
+        f"{money(on.value)} instead of {money(off.value)} per 1M output tokens at {at} with "
+        f"{pair.on.arm}: {percent(abs(saving.value))} {word}"
+    )
+    if saving.low is not None and saving.high is not None:
+        text += f" (saving {percent(saving.low)} to {percent(saving.high)})"
+    if "unknown" in (pair.off.slo, pair.on.slo):
+        text += f"; {SLO_UNKNOWN}"
+    return text + "."
+
+
+def saving_lines(pair: PricedPair, tokens_a_day: float | None) -> list[str]:
+    """The saving a month in its three labelled readings; empty until the demand is typed."""
+    off, on = pair.off, pair.on
+    if tokens_a_day is None:
+        return ["Type the tokens a day to read the saving a month."]
+    if None in (off.usd_per_hour, on.usd_per_hour, off.output_tps, on.output_tps):
+        return []
+    demand = tokens_a_day / SECONDS_PER_DAY
+    found = monthly_saving(
+        demand,
+        float(off.usd_per_hour or 0),
+        float(off.output_tps or 0),
+        float(on.usd_per_hour or 0),
+        float(on.output_tps or 0),
+    )
+    lines = [
+        f"Hours scale with tokens: {_signed(found.hours_scale_usd)} a month.",
+        f"Whole servers stay on ({found.servers_off} without, {found.servers_on} with): "
+        f"{_signed(found.whole_servers_usd)} a month.",
+        f"One server stays on either way: {_signed(found.one_server_usd)} a month",
+    ]
+    short = [
+        f"{arm} falls short of the demand by {percent(gap, 1)}"
+        for arm, gap in (("off", found.short_off), (on.arm, found.short_on))
+        if gap > 0
+    ]
+    lines[-1] += f"; {', '.join(short)}." if short else "."
+    return lines
+
+
+def _signed(usd: float) -> str:
+    if usd == 0:
+        return "saves $0"
+    return f"{'saves' if usd > 0 else 'costs'} {money(abs(usd))}{'' if usd > 0 else ' more'}"

@@ -1,0 +1,126 @@
+"""Tables of findings as columns, for the page and for CSV alike."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from lib.evidence.findings import Findings
+from lib.money.pricing import PricedPair, slo_state
+from lib.report.load_figures import Measured, arm_label, recorded, runs_by_arm
+from lib.report.style import MARKS
+from lib.run import Slo
+
+Columns = dict[str, list[Any]]
+
+
+def multiplier_table(found: Findings, slo: Slo | None = None) -> Columns:
+    """One row an arm and load: M, its interval, the mark, the runs and the SLO's state."""
+    metric = found.metric
+    out: Columns = {
+        name: []
+        for name in (
+            "arm",
+            "load",
+            "M",
+            "95 % low",
+            "95 % high",
+            "mark (95 % each)",
+            f"off, {metric.unit}",
+            f"arm, {metric.unit}",
+            "runs off",
+            "runs arm",
+            "SLO off",
+            "SLO arm",
+        )
+    }
+    for arm in found.arms:
+        cells = {c.load: c for c in arm.pairs.cells}
+        for p in arm.points:
+            low, high = p.interval() or (None, None)
+            mark = p.mark()
+            cell = cells[p.load]
+            row = (
+                arm_label(arm),
+                p.load,
+                p.multiplier,
+                low,
+                high,
+                f"{MARKS.get(mark, '·')} {mark}",
+                _mean(metric.values(cell.off)),
+                _mean(metric.values(cell.on)),
+                p.n_off,
+                p.n_on,
+                slo_state(cell.off, slo),
+                slo_state(cell.on, slo),
+            )
+            for column, value in zip(out.values(), row, strict=True):
+                column.append(value)
+    return out
+
+
+def measured_table(
+    found: Findings, what: Measured, values: Mapping[str, float] | None = None
+) -> Columns:
+    """One row a run: what it recorded of that quantity."""
+    rows = [
+        (arm, run.offered_load, run.repeat, value, run.label)
+        for arm, runs in runs_by_arm(found).items()
+        for run in runs
+        if (value := recorded(run, what, values)) is not None
+    ]
+    names = ("arm", "load", "repeat", f"{what.label}, {what.unit}", "label")
+    return {name: [row[i] for row in rows] for i, name in enumerate(names)}
+
+
+def price_table(priced: dict[str, tuple[PricedPair, ...]]) -> Columns:
+    """One row an arm and load: both prices, the saving and why a price is missing."""
+    out: Columns = {
+        name: []
+        for name in (
+            "arm",
+            "load",
+            "$/1M off",
+            "$/1M arm",
+            "arm low",
+            "arm high",
+            "saving",
+            "saving low",
+            "saving high",
+            "$/h off",
+            "$/h arm",
+            "tok/s off",
+            "tok/s arm",
+            "SLO off",
+            "SLO arm",
+            "not priced because",
+        )
+    }
+    for arm, pairs in priced.items():
+        for pair in pairs:
+            off, on, saving = pair.off, pair.on, pair.saving
+            row = (
+                arm,
+                on.load,
+                off.price.value if off.price else None,
+                on.price.value if on.price else None,
+                on.price.low if on.price else None,
+                on.price.high if on.price else None,
+                saving.value if saving else None,
+                saving.low if saving else None,
+                saving.high if saving else None,
+                off.usd_per_hour,
+                on.usd_per_hour,
+                off.output_tps,
+                on.output_tps,
+                off.slo,
+                on.slo,
+                "; ".join(
+                    f"{name} {p.why_not}" for name, p in (("off", off), (arm, on)) if p.why_not
+                ),
+            )
+            for column, value in zip(out.values(), row, strict=True):
+                column.append(value)
+    return out
+
+
+def _mean(values: list[float]) -> float | None:
+    return sum(values) / len(values) if values else None

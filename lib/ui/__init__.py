@@ -1,0 +1,1 @@
+"""The interface: the shell, the menu, inputs and how an estimate looks. Streamlit lives here."""

@@ -1,0 +1,195 @@
+"""The study in hand, shared by every page: the store, the picker and what the study says."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from lib.errors import DraftworthError, StoreError
+from lib.evidence.findings import Findings, find
+from lib.report.format import load as load_text
+from lib.report.format import plain_md
+from lib.results import catalogue, published
+from lib.results.store import Store
+from lib.run import PERCENTILES, Run, Slo, Study
+
+MAX_SEQS = 65_536
+
+
+@st.cache_resource(show_spinner=False, on_release=lambda found: found.close())
+def _open_store() -> Store:
+    return Store.open()
+
+
+def store() -> Store | None:
+    """The store, opened once a process; None where it cannot be: the picker says why."""
+    try:
+        return _open_store()
+    except StoreError:
+        return None
+
+
+def picker() -> None:
+    """Sidebar: which study is in hand, and the load that the verdict is about."""
+    try:
+        opened: Store | None = _open_store()
+    except StoreError as error:
+        opened = None
+        st.error(plain_md(str(error)), icon=":material/lock:")
+    rows = {row.name: row for row in catalogue.names(opened)}
+    if st.session_state.get("study") not in rows:
+        asked = st.query_params.get("study")
+        st.session_state["study"] = asked if asked in rows else next(iter(rows))
+    st.selectbox(
+        "Study",
+        list(rows),
+        format_func=lambda name: _short(rows[name].title or name),
+        key="study",
+        help="Published studies are read-only and cited; your own come first.",
+    )
+    # The link carries the name: a bound widget would write the title that it shows.
+    if st.query_params.get("study") != st.session_state["study"]:
+        st.query_params["study"] = st.session_state["study"]
+    study = current()
+    if study is None:
+        return
+    st.caption(plain_md(study.heading))
+    loads = _loads(study)
+    st.selectbox(
+        "Operating load",
+        loads,
+        index=None,
+        format_func=load_text,
+        placeholder="not named",
+        key="load",
+        bind="query-params",
+        help="The load that you run at. Verdicts and prices are about it; none is assumed.",
+    )
+    with st.expander("Service level and engine"):
+        _service_fields()
+
+
+def current() -> Study | None:
+    """The study in hand."""
+    name = st.session_state.get("study")
+    if not name:
+        return None
+    try:
+        return _study(name, _token(name))
+    except DraftworthError as error:
+        st.error(plain_md(str(error)))
+        return None
+
+
+def operating_load() -> float | None:
+    """The load that the person named; None until then."""
+    found = st.session_state.get("load")
+    return None if found is None else float(found)
+
+
+def findings(metric: str = "output_tps") -> Findings | None:
+    """What the study in hand says on a metric, or None with the reason on the page."""
+    study = current()
+    if study is None:
+        return None
+    try:
+        return _findings(study.name, _token(study.name), metric, overrides())
+    except DraftworthError as error:
+        st.info(plain_md(str(error)), icon=":material/info:")
+        return None
+
+
+def overrides() -> frozenset[str]:
+    """Protocol fields whose difference the person accepts; printed wherever they matter."""
+    return frozenset(st.session_state.get("override") or ())
+
+
+def stated() -> frozenset[str]:
+    """Unrecorded protocol fields of which the person states that both arms agree."""
+    return frozenset(st.session_state.get("stated") or ())
+
+
+def slo() -> Slo | None:
+    """The service level that the person named in the sidebar; None while no limit is set."""
+    named = Slo(
+        ttft_ms=st.session_state.get("slo_ttft_ms"),
+        tpot_ms=st.session_state.get("slo_tpot_ms"),
+        percentile=st.session_state.get("slo_percentile") or PERCENTILES[-1],
+    )
+    return named if named.limits else None
+
+
+def max_num_seqs() -> int | None:
+    """The engine's limit on running requests, as typed in the sidebar."""
+    found = st.session_state.get("max_num_seqs")
+    return None if found is None else int(found)
+
+
+def _service_fields() -> None:
+    """Limits of the deployment, the same on every page: none is assumed."""
+    for key, label in (("slo_ttft_ms", "TTFT at most, ms"), ("slo_tpot_ms", "TPOT at most, ms")):
+        st.number_input(
+            label,
+            min_value=0.1,
+            value=None,
+            placeholder="not named",
+            key=key,
+            bind="query-params",
+        )
+    st.selectbox(
+        "for the requests at",
+        PERCENTILES,
+        index=len(PERCENTILES) - 1,
+        key="slo_percentile",
+        bind="query-params",
+        help="p99: 99 of 100 requests are at least this fast. A mean decides no percentile.",
+    )
+    st.number_input(
+        "max_num_seqs of the engine",
+        min_value=1,
+        max_value=MAX_SEQS,
+        value=None,
+        step=1,
+        placeholder="not typed",
+        key="max_num_seqs",
+        bind="query-params",
+        help="A schedule must reach up to it.",
+    )
+
+
+def goodput(found: Study, runs: Sequence[Run], slo: Slo | None) -> dict[str, float]:
+    """Good requests per second by run, counted from per-request records at the SLO."""
+    if slo is None or found.read_only:
+        return {}
+    counts = _open_store().request_counts(found.name, [r.run_id for r in runs], slo)
+    seconds = {r.run_id: r.duration_s for r in runs}
+    return {
+        run_id: count.good / took
+        for run_id, count in counts.items()
+        if (took := seconds.get(run_id)) and count.total
+    }
+
+
+def _token(name: str) -> str:
+    """Changes whenever the study does; a read-only study never does, nor needs the store."""
+    opened = store()
+    return "read-only" if opened is None else catalogue.fingerprint(opened, name)
+
+
+# Studies and findings are frozen, so sessions may share the objects themselves.
+@st.cache_resource(max_entries=64, show_spinner="Reading the study")
+def _study(name: str, token: str) -> Study:
+    opened = store()
+    return published.study(name) if opened is None else catalogue.study(opened, name)
+
+
+@st.cache_resource(max_entries=64, show_spinner="Comparing the arms")
+def _findings(name: str, token: str, metric: str, overridden: frozenset[str]) -> Findings:
+    return find(_study(name, token), metric, overridden)
+
+
+def _loads(study: Study) -> list[float]:
+    return sorted({r.offered_load for r in study.runs if r.offered_load is not None})
+
+
+def _short(title: str, most: int = 60) -> str:
+    return title if len(title) <= most else title[: most - 1] + "…"

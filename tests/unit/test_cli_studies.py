@@ -1,0 +1,209 @@
+"""The main job from the command line, on the recorded sweep and the published tables."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from lib.cli import app
+from lib.results import published
+
+CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "vllm"
+RULES = ("--arm", "base-*=off", "--arm", "k2-*=sim:2", "--arm", "k4-*=sim:4")
+# Output tok/s: M and its Welch 95 % interval at each concurrency, recorded by GuideLLM 0.8.1
+# against a simulated engine.
+MULTIPLIERS = {
+    "sim:2": {
+        1: (1.813, 1.747, 1.882),
+        2: (1.783, 1.622, 1.960),
+        4: (1.737, 1.698, 1.776),
+        8: (1.702, 1.617, 1.791),
+        16: (1.764, 1.663, 1.872),
+        32: (1.205, 1.103, 1.316),
+        64: (0.836, 0.768, 0.909),
+    },
+    "sim:4": {
+        1: (2.022, 1.839, 2.223),
+        2: (1.870, 1.838, 1.902),
+        4: (1.896, 1.757, 2.046),
+        8: (1.873, 1.762, 1.991),
+        16: (1.471, 1.354, 1.597),
+        32: (0.990, 0.936, 1.048),
+        64: (0.650, 0.591, 0.715),
+    },
+}
+
+
+def run(*args: str) -> Result:
+    return CliRunner().invoke(app, list(args))
+
+
+def answer(*args: str) -> dict[str, Any]:
+    result = run(*args, "--json")
+    assert result.exit_code == 0, result.stderr
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The demo's files imported once into a store of their own; what the import said."""
+    place = tmp_path_factory.mktemp("sweep")
+    folder = place / "results"
+    folder.mkdir()
+    for name, data in published.demo_files():
+        (folder / name).write_bytes(data)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DRAFTWORTH_STORE", str(place / "store.duckdb"))
+        yield answer("import", str(folder), "--study", "sim", *RULES), folder
+
+
+def test_import_reads_the_whole_sweep(imported: Any) -> None:
+    said, _ = imported
+    assert said["imported"] == 63
+    assert said["refused"] == []
+    assert len(said["files"]) == 65
+    assert {d["of"] for d in said["duplicates"]} == {"base-c8-r1.json", "k4-c8-r1.json"}
+    by_name = {f["file"]: f for f in said["files"]}
+    assert by_name["base-c1-r1.json"]["tool"] == "guidellm"
+    assert by_name["base-c1-r1.json"]["version"] == "0.8.1"
+    assert by_name["base-c1-r1.json"]["runs"] == 1
+    assert by_name["base-c8-r1.csv"]["runs"] == 0
+    assert by_name["base-c8-r1.csv"]["flags"] == ["duplicate"]
+
+
+def test_a_second_import_adds_nothing(imported: Any) -> None:
+    _, folder = imported
+    again = answer("import", str(folder), "--study", "sim", *RULES)
+    assert again["imported"] == 0
+    assert len(again["duplicates"]) == 65
+
+
+def test_compare_reproduces_every_multiplier(imported: Any) -> None:
+    said = answer("compare", "--study", "sim")
+    assert said["baseline"] == "off"
+    assert [a["arm"] for a in said["arms"]] == ["sim:2", "sim:4"]
+    for arm in said["arms"]:
+        found = {
+            p["load"]: tuple(round(p[k], 3) for k in ("multiplier", "low", "high"))
+            for p in arm["points"]
+        }
+        assert found == MULTIPLIERS[arm["arm"]]
+        assert all(p["runs"] == [3, 3] for p in arm["points"])
+    two, four = said["arms"]
+    (crossing,) = two["crossings"]
+    assert crossing["between"] == [32, 64]
+    assert crossing["at"] == pytest.approx(45.55, abs=0.005)
+    assert crossing["low"] < crossing["at"] < crossing["high"]
+    (crossing,) = four["crossings"]
+    assert crossing["between"] == [16, 32]
+    assert crossing["at"] == pytest.approx(31.45, abs=0.005)
+    assert crossing["direction"] == "down"
+    assert {p["load"]: p["mark"] for p in four["points"]}[32] == "too close to call"
+    assert four["outside"] is None
+
+
+def test_schedule_of_the_sweep(imported: Any) -> None:
+    ranges = [[1, 8, 4], [9, 38, 2], [39, 64, 0]]
+    said = answer("schedule", "--study", "sim", "--max-num-seqs", "64")
+    assert said["num_speculative_tokens"] == 4
+    assert said["num_speculative_tokens_per_batch_size"] == ranges
+    assert said["tail_unmeasured"] is None
+    checked = answer(
+        *("schedule", "--check", json.dumps(ranges)),
+        *("--num-speculative-tokens", "4", "--max-num-seqs", "64"),
+    )
+    assert checked["valid"]
+    assert checked["effective"] == ranges
+    longer = answer("schedule", "--study", "sim", "--max-num-seqs", "256")
+    assert longer["tail_unmeasured"] == [65, 256]
+    assert any("unmeasured" in w for w in longer["warnings"])
+
+
+def test_an_slo_is_judged_by_percentiles(imported: Any) -> None:
+    said = answer("compare", "--study", "sim", "--slo", "tpot_ms=14,percentile=p95")
+    points = {p["load"]: p["slo"] for p in said["arms"][0]["points"]}
+    assert points[1] == ["met", "met"]
+    assert points[64] == ["missed", "missed"]
+
+
+def test_import_with_an_unmatched_file_flags_it(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("DRAFTWORTH_STORE", str(tmp_path / "store.duckdb"))
+    name, data = published.demo_files()[0]
+    (tmp_path / name).write_bytes(data)
+    (tmp_path / "page.html").write_text("<html></html>")
+    result = run("import", str(tmp_path / name), str(tmp_path / "page.html"), "--study", "s")
+    assert result.exit_code == 0
+    said = answer("import", str(tmp_path / name), "--study", "t", "--set", "gpu=H100")
+    assert said["files"][0]["flags"] == ["arm_unknown"]
+    refused = run("import", str(tmp_path / "page.html"), "--study", "s", "--json")
+    assert refused.exit_code == 1
+    assert json.loads(refused.stdout)["refused"][0]["file"] == "page.html"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("nowhere", "--study", "s"),
+        (".", "--study", " "),
+        (".", "--study", "s", "--arm", "k4"),
+        (".", "--study", "s", "--set", "colour=red"),
+    ],
+)
+def test_a_wrong_import_changes_nothing(
+    args: tuple[str, ...], tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("DRAFTWORTH_STORE", str(tmp_path / "store.duckdb"))
+    (tmp_path / "in").mkdir()
+    name, data = published.demo_files()[0]
+    (tmp_path / "in" / name).write_bytes(data)
+    target = str(tmp_path / "in") if args[0] == "." else str(tmp_path / args[0])
+    result = run("import", target, *args[1:], "--json")
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_published_crossings() -> None:
+    eagle, eagle3 = answer("compare", "--study", "eagle3_sglang_h100_llama31_8b")["arms"]
+    assert (eagle["arm"], eagle3["arm"]) == ("eagle:3", "eagle3:3")
+    (crossing,) = eagle["crossings"]
+    assert crossing["at"] == pytest.approx(17.45, abs=0.005)
+    assert crossing["low"] is None
+    assert eagle3["crossings"] == []
+    assert eagle3["outside"] == "above 64"
+    (l4,) = answer("compare", "--study", "trtllm_l4_qwen25_1p5b_draft0p5b_load")["arms"]
+    assert l4["crossings"][0]["at"] == pytest.approx(1.37, abs=0.005)
+
+
+def test_the_eight_b300_schedule() -> None:
+    said = answer("schedule", "--study", "vllm_dspark_dsv4pro_b300", "--max-num-seqs", "256")
+    assert said["num_speculative_tokens_per_batch_size"] == [
+        [1, 4, 6],
+        [5, 18, 5],
+        [19, 56, 3],
+        [57, 66, 5],
+        [67, 256, 3],
+    ]
+    assert any("adaptive" in w for w in said["warnings"])
+
+
+def test_an_unknown_study_is_one_line() -> None:
+    result = run("compare", "--study", "nothing-of-that-name", "--json")
+    assert result.exit_code == 1
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.skipif(not CORPUS.exists(), reason="the corpus is not beside the project")
+def test_a_real_pair_from_its_folders(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("DRAFTWORTH_STORE", str(tmp_path / "store.duckdb"))
+    rules = ("--arm", "*-off/*=off", "--arm", "*-eagle3/*=eagle3:3")
+    assert answer("import", str(CORPUS), "--study", "w4", *rules)["imported"] == 10
+    said = answer("compare", "--study", "w4")
+    (crossing,) = said["arms"][0]["crossings"]
+    assert crossing["between"] == [1, 4]
+    assert crossing["at"] is None
+    assert crossing["measure_at"] == 2
+    assert any("0.7 % with one run each: too close to call" in n for n in said["notes"])
