@@ -296,12 +296,16 @@ def _price_gate(found: Verdict, priced: Sequence[PricedPair]) -> Gate:
     return Gate(
         title,
         state,
-        f"${on.value:,.2f} instead of ${off.value:,.2f} per 1M output tokens at "
+        f"{_usd(on.value)} instead of {_usd(off.value)} per 1M output tokens at "
         f"{pair.on.load:g}: {100 * abs(saving.value):.0f} % {word}.",
         on.basis,
         "SLO unknown: name one, or the price may rest on a missed one." if slo_open else "",
         "price",
     )
+
+
+def _usd(value: float) -> str:
+    return f"${value:,.2f}" if value >= 1 else f"${value:.3g}"
 
 
 def _schedule_gate(findings: Findings, max_num_seqs: int | None) -> Gate:

@@ -56,7 +56,7 @@ def live(found: Findings, slo: Slo | None) -> None:
     with right:
         if pair is not None:
             break_evens(pair)
-            for line in saving_lines(pair, inputs.value("tokens_per_day")):
+            for line in saving_lines(pair, inputs.value("tokens_per_day"), rate().utilization):
                 st.markdown(plain_md(line))
         chart(
             "price",

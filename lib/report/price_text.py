@@ -54,20 +54,27 @@ def _sentence(pair: PricedPair, off: Estimate, on: Estimate, saving: Estimate, a
     return text + "."
 
 
-def saving_lines(pair: PricedPair, tokens_a_day: float | None) -> list[str]:
-    """The saving a month in its three labelled readings; empty until the demand is typed."""
+def saving_lines(
+    pair: PricedPair, tokens_a_day: float | None, utilization: float | None
+) -> list[str]:
+    """The saving a month in its three labelled readings, or what to type to read it.
+
+    A server delivers its measured throughput for the share of paid time that is in use, as in the
+    price per 1M tokens.
+    """
     off, on = pair.off, pair.on
     if tokens_a_day is None:
         return ["Type the tokens a day to read the saving a month."]
-    if None in (off.usd_per_hour, on.usd_per_hour, off.output_tps, on.output_tps):
+    if None in (off.usd_per_hour, on.usd_per_hour, off.output_tps, on.output_tps, utilization):
         return []
+    used = float(utilization or 1)
     demand = tokens_a_day / SECONDS_PER_DAY
     found = monthly_saving(
         demand,
         float(off.usd_per_hour or 0),
-        float(off.output_tps or 0),
+        float(off.output_tps or 0) * used,
         float(on.usd_per_hour or 0),
-        float(on.output_tps or 0),
+        float(on.output_tps or 0) * used,
     )
     lines = [
         f"Hours scale with tokens: {_signed(found.hours_scale_usd)} a month.",

@@ -128,7 +128,7 @@ def _full(crossing: Crossing) -> str:
     if crossing.low is not None and crossing.high is not None:
         text += f" (95 %: {_end(crossing.low)} to {_end(crossing.high)})"
     if crossing.censored_share:
-        text += f"; {crossing.censored_share:.1%} of redraws have no such crossing in range"
+        text += f"; {percent(crossing.censored_share, 1)} of redraws have no such crossing in range"
     return text
 
 

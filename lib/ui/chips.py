@@ -54,15 +54,13 @@ def answer(
     if len(bases) == 1:
         shared = bases.pop()
         chips += f" :{COLOR[shared]}-badge[inputs {shared}]"
-    with st.container(key=key, gap="small"):
-        with st.container(key=f"{key}-sentence"):
-            st.markdown(sentence)
-        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.markdown(chips, width="content")
-            how(estimate, inputs, f"{key}-how")
-        if note:
-            with st.container(key=f"{key}-note"):
-                st.markdown(note)
+    with st.container(key=f"{key}-sentence"):
+        st.markdown(sentence)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(chips, width="content")
+        how(estimate, inputs, f"{key}-how")
+    if note:
+        st.caption(note)
 
 
 def how(estimate: Estimate, rests_on: Mapping[str, Estimate], key: str) -> None:

@@ -59,9 +59,8 @@ def chart(
     key: str, title: str, figure: go.Figure | Fields, alt: str, columns: Callable[[], Columns]
 ) -> None:
     """A titled figure with its data as CSV; `columns` are asked for on the click."""
-    with st.container(key=f"figure-{key}", gap=None):
-        csv_button(key, columns)
-        draw(figure, f"plot-{key}", alt, title)
+    csv_button(f"over-{key}", columns)
+    draw(figure, f"plot-{key}", alt, title)
 
 
 def csv_button(key: str, columns: Callable[[], Columns]) -> None:
@@ -69,7 +68,7 @@ def csv_button(key: str, columns: Callable[[], Columns]) -> None:
     st.download_button(
         "CSV",
         lambda: csv_text(columns()),
-        f"{key}.csv",
+        f"{key.removeprefix('over-')}.csv",
         "text/csv",
         key=f"csv-{key}",
         on_click="ignore",

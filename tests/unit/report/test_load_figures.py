@@ -217,13 +217,21 @@ def test_three_readings_of_the_saving() -> None:
     found = study({8: (100, 250)})
     rate = Rate(usd_per_gpu_hour=5.0, gpu_count=1, utilization=1.0)
     (pair,) = price_pairs(found, found.arms[0], rate)
-    assert saving_lines(pair, 10e6) == [
+    assert saving_lines(pair, 10e6, 1.0) == [
         "Hours scale with tokens: saves $2,535 a month.",
         "Whole servers stay on (2 without, 1 with): saves $3,650 a month.",
         "One server stays on either way: saves $0 a month; "
         "off falls short of the demand by 13.6 %.",
     ]
-    assert "Type the tokens a day" in saving_lines(pair, None)[0]
+    # The first reading is the difference of the two prices per 1M, at any utilisation.
+    (half,) = price_pairs(found, found.arms[0], Rate(5.0, 1, 0.5))
+    assert half.complete is not None
+    off, on, _ = half.complete
+    monthly = (off.value - on.value) * 10 * 365 / 12
+    assert saving_lines(half, 10e6, 0.5)[0] == (
+        f"Hours scale with tokens: saves ${monthly:,.0f} a month."
+    )
+    assert "Type the tokens a day" in saving_lines(pair, None, 1.0)[0]
 
 
 def test_loads_have_their_unit() -> None:
