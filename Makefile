@@ -24,8 +24,10 @@ run: .venv/.run
 	@echo "Draftworth: http://$(HOST):$(PORT)  (stop with Ctrl-C)"
 	@$(BIN)/python -m streamlit run app.py --server.address $(HOST) --server.port $(PORT)
 
+# The browser tests run alone: what they see of a drag depends on the machine's other work.
 test: .venv/.dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --ignore tests/browser
+	$(BIN)/python -m pytest tests/browser
 
 lint: .venv/.dev
 	$(BIN)/ruff format --check .

@@ -2,11 +2,9 @@
 
 import json
 import sys
-from pathlib import Path
 
+from bench.chromium import CHROMIUM
 from bench.rows import ROWS, Row
-
-CHROMIUM = Path("/usr/bin/chromium")
 
 
 def main(names: list[str]) -> None:

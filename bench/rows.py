@@ -6,19 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from bench.chromium import CHROMIUM, FLAGS
 from bench.server import FLOORS, ROOT, first_run, seconds_a_run, serving
 
 APP = ROOT / "app.py"
 STEPS = 100
-CHROMIUM_FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 # Milliseconds from each pointer move to the frame that shows a changed number.
 WATCH = """
 () => {
@@ -114,9 +106,7 @@ def drag() -> Row:
         serving(FLOORS / "one_metric.py") as floor,
         sync_playwright() as driver,
     ):
-        browser = driver.chromium.launch(
-            executable_path="/usr/bin/chromium", args=list(CHROMIUM_FLAGS)
-        )
+        browser = driver.chromium.launch(executable_path=str(CHROMIUM), args=list(FLAGS))
         try:
             mine, least = interleaved(
                 lambda: _p95(_drag(browser, f"http://127.0.0.1:{ours}/screen")),

@@ -4,7 +4,8 @@ from typing import Literal
 
 from playwright.sync_api import Page, sync_playwright
 
-from bench.rows import APP, CHROMIUM_FLAGS
+from bench.chromium import CHROMIUM, FLAGS
+from bench.rows import APP
 from bench.server import ROOT, serving
 
 Scheme = Literal["light", "dark"]
@@ -30,9 +31,7 @@ def main() -> None:
     """Take every page in light, and one in dark, at 1440 px."""
     IMAGES.mkdir(parents=True, exist_ok=True)
     with serving(APP) as port, sync_playwright() as driver:
-        browser = driver.chromium.launch(
-            executable_path="/usr/bin/chromium", args=list(CHROMIUM_FLAGS)
-        )
+        browser = driver.chromium.launch(executable_path=str(CHROMIUM), args=list(FLAGS))
         taken: list[tuple[str, Scheme]] = [*((n, "light") for n in SHOTS), ("compare", "dark")]
         for name, scheme in taken:
             page = browser.new_page(

@@ -1,7 +1,6 @@
 """A real server and a real Chromium; nothing may leave the loopback address."""
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -13,23 +12,10 @@ from typing import Any
 
 import pytest
 
+from bench.chromium import CHROMIUM, FLAGS
+from bench.server import free_port
+
 ROOT = Path(__file__).resolve().parents[2]
-CHROMIUM = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
-FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def serve(app: Path, store: Path, log: Path) -> Iterator[str]:
@@ -62,7 +48,10 @@ def wait_until_healthy(address: str, child: subprocess.Popen[bytes], log: Path) 
 
 def need_chromium() -> None:
     if not CHROMIUM.exists():
-        pytest.skip(f"no Chromium at {CHROMIUM}: install it, or name it in CHROMIUM")
+        missing = f"no Chromium at {CHROMIUM}: install it, or name it in CHROMIUM"
+        if os.environ.get("DRAFTWORTH_REQUIRE_BROWSER"):
+            pytest.fail(missing)
+        pytest.skip(missing)
 
 
 # A module long: while it lives, no other test may run an event loop.

@@ -9,31 +9,10 @@ from typer.testing import CliRunner, Result
 
 from lib.cli import app
 from lib.results import published
+from tests.unit.evidence.builders import PRINTED
 
 CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "vllm"
 RULES = ("--arm", "base-*=off", "--arm", "k2-*=sim:2", "--arm", "k4-*=sim:4")
-# Output tok/s: M and its Welch 95 % interval at each concurrency, recorded by GuideLLM 0.8.1
-# against a simulated engine.
-MULTIPLIERS = {
-    "sim:2": {
-        1: (1.813, 1.747, 1.882),
-        2: (1.783, 1.622, 1.960),
-        4: (1.737, 1.698, 1.776),
-        8: (1.702, 1.617, 1.791),
-        16: (1.764, 1.663, 1.872),
-        32: (1.205, 1.103, 1.316),
-        64: (0.836, 0.768, 0.909),
-    },
-    "sim:4": {
-        1: (2.022, 1.839, 2.223),
-        2: (1.870, 1.838, 1.902),
-        4: (1.896, 1.757, 2.046),
-        8: (1.873, 1.762, 1.991),
-        16: (1.471, 1.354, 1.597),
-        32: (0.990, 0.936, 1.048),
-        64: (0.650, 0.591, 0.715),
-    },
-}
 
 
 def run(*args: str) -> Result:
@@ -90,7 +69,7 @@ def test_compare_reproduces_every_multiplier(imported: Any) -> None:
             p["load"]: tuple(round(p[k], 3) for k in ("multiplier", "low", "high"))
             for p in arm["points"]
         }
-        assert found == MULTIPLIERS[arm["arm"]]
+        assert found == PRINTED[arm["arm"].replace("sim:", "k")]
         assert all(p["runs"] == [3, 3] for p in arm["points"])
     two, four = said["arms"]
     (crossing,) = two["crossings"]

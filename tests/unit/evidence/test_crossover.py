@@ -5,7 +5,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from builders import (
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lib.errors import InputError
+from lib.evidence.crossover import Crossing, crossover, wins_up_to
+from lib.evidence.ratio import LogRatio, welch
+from tests.unit.evidence.builders import (
     EAGLE,
     EAGLE_3,
     L4,
@@ -16,12 +22,6 @@ from builders import (
     points,
     ratios,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from lib.errors import InputError
-from lib.evidence.crossover import Crossing, crossover, wins_up_to
-from lib.evidence.ratio import LogRatio, welch
 
 # log M at 1, 2, 4, …, 512; None where a load was not measured.
 curves = st.lists(

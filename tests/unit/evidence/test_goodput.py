@@ -1,10 +1,10 @@
 """Whether the reported percentiles decide an objective."""
 
 import pytest
-from builders import off
 
 from lib.evidence.goodput import meets
 from lib.run import Slo
+from tests.unit.evidence.builders import off
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ import math
 from typing import Any
 
 import pytest
-from builders import off, on, only_arm, study
 
 from lib.errors import InputError, NotComparable
 from lib.evidence.pairing import compare
 from lib.evidence.ratio import log_ratios
 from lib.run import GROUPS, LoadKind, Run
+from tests.unit.evidence.builders import off, on, only_arm, study
 
 
 def loads(arm: Any) -> list[float]:

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from builders import EAGLE, L4, SIMULATED, W4A16, off, on, one_run_points, only_arm, points, ratios
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,28 +17,20 @@ from lib.evidence.ratio import (
     welch,
 )
 from lib.run import LoadKind
+from tests.unit.evidence.builders import (
+    EAGLE,
+    L4,
+    PRINTED,
+    SIMULATED,
+    W4A16,
+    off,
+    on,
+    one_run_points,
+    only_arm,
+    points,
+    ratios,
+)
 
-# M, low, high by concurrency: the printed table of the simulated sweep.
-PRINTED = {
-    "k2": {
-        1: (1.813, 1.747, 1.882),
-        2: (1.783, 1.622, 1.960),
-        4: (1.737, 1.698, 1.776),
-        8: (1.702, 1.617, 1.791),
-        16: (1.764, 1.663, 1.872),
-        32: (1.205, 1.103, 1.316),
-        64: (0.836, 0.768, 0.909),
-    },
-    "k4": {
-        1: (2.022, 1.839, 2.223),
-        2: (1.870, 1.838, 1.902),
-        4: (1.896, 1.757, 2.046),
-        8: (1.873, 1.762, 1.991),
-        16: (1.471, 1.354, 1.597),
-        32: (0.990, 0.936, 1.048),
-        64: (0.650, 0.591, 0.715),
-    },
-}
 repeats = st.lists(st.floats(1, 1e5), min_size=2, max_size=6)
 unhurried = settings(deadline=None)
 
