@@ -75,14 +75,23 @@ def show(result: dict[str, Any], as_json: bool) -> None:
         if isinstance(value, list) and value and isinstance(value[0], dict | str):
             typer.echo(f"{key}:")
             for row in value:
-                line = (
-                    ", ".join(f"{k} {_short(v)}" for k, v in row.items())
-                    if isinstance(row, dict)
-                    else row
-                )
-                typer.echo(f"  {line}")
+                _show_row(row)
         else:
             typer.echo(f"{key}: {_short(value)}")
+
+
+def _show_row(row: Any, indent: str = "  ") -> None:
+    """One row on a line; the rows within it below, indented."""
+    if not isinstance(row, dict):
+        typer.echo(f"{indent}{row}")
+        return
+    inner = {k: v for k, v in row.items() if isinstance(v, list) and v and isinstance(v[0], dict)}
+    flat = {k: v for k, v in row.items() if k not in inner and v not in (None, "", [])}
+    typer.echo(indent + ", ".join(f"{k} {_short(v)}" for k, v in flat.items()))
+    for name, rows in inner.items():
+        typer.echo(f"{indent}  {name}:")
+        for one in rows:
+            _show_row(one, indent + "    ")
 
 
 def _short(value: Any) -> str:
@@ -207,13 +216,12 @@ def comparison(found: "Findings", slo: Slo | None = None) -> dict[str, Any]:
     """A study's findings as plain data; ends censored by the measured range are in words."""
     from lib.report.sentences import crossing_lines
 
-    finite = found.finite_loads
     return {
         "study": found.study.name,
         "basis": found.study.basis.value,
         "metric": found.metric.name,
         "baseline": found.comparison.baseline,
-        "arms": [_arm(arm, finite, slo) for arm in found.arms],
+        "arms": [_arm(arm, slo) for arm in found.arms],
         "differences": [{**asdict(d), "text": d.text} for d in found.comparison.differences],
         "not_recorded": list(found.comparison.not_recorded),
         "unassigned_runs": len(found.comparison.unassigned),
@@ -225,10 +233,11 @@ def comparison(found: "Findings", slo: Slo | None = None) -> dict[str, Any]:
     }
 
 
-def _arm(arm: "ArmFinding", finite: tuple[float, ...], slo: Slo | None) -> dict[str, Any]:
+def _arm(arm: "ArmFinding", slo: Slo | None) -> dict[str, Any]:
     from lib.money.pricing import slo_state
 
     cells = {c.load: c for c in arm.pairs.cells}
+    finite = [p.load for p in arm.points if math.isfinite(p.load)]
     points = []
     for p in arm.points:
         low, high = p.interval() or (None, None)
@@ -302,6 +311,10 @@ def schedule(
         str | None, typer.Option(help="Above the measured range: off or carry the last K.")
     ] = None,
     method: Annotated[str | None, typer.Option(help="Which draft method, if several.")] = None,
+    protocol: Annotated[str | None, typer.Option(help="Which protocol, if several.")] = None,
+    override: Annotated[
+        list[str] | None, typer.Option(help="A protocol field whose difference you override.")
+    ] = None,
     check: Annotated[
         str | None, typer.Option("--check", help="Judge this schedule as the engine would.")
     ] = None,
@@ -323,15 +336,17 @@ def schedule(
         if not judged.valid:
             raise typer.Exit(1)
         return
+    pairs = pair(_study(str(study)), frozenset(override or ()))
     built = schedules.build(
-        pair(_study(str(study))), max_num_seqs, objective, tail=tail, method=method
+        pairs, max_num_seqs, objective, tail=tail, method=method, protocol=protocol
     )
+    blocked = [built.blocked_export] if built.blocked_export else []
     show(
         {
             "num_speculative_tokens": built.num_speculative_tokens,
-            "num_speculative_tokens_per_batch_size": built.ranges,
+            "num_speculative_tokens_per_batch_size": None if blocked else built.ranges,
             "tail_unmeasured": built.tail_unmeasured,
-            "warnings": built.warnings,
+            "warnings": [*blocked, *(w for w in built.warnings if w not in blocked)],
         },
         as_json,
     )

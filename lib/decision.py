@@ -7,12 +7,11 @@ from enum import StrEnum
 
 import numpy as np
 
-from lib.errors import NotComparable
 from lib.estimate import Basis, Estimate
-from lib.evidence import schedule as schedules
 from lib.evidence.crossover import wins_up_to
 from lib.evidence.findings import ArmFinding, Findings
 from lib.evidence.ratio import LogRatio
+from lib.evidence.schedule import Schedule
 from lib.money.pricing import PricedPair
 from lib.theory import walltime
 
@@ -173,11 +172,18 @@ def _win(findings: Findings, arm: ArmFinding, point: LogRatio, wanted: float) ->
 
 
 def _loss(findings: Findings, arm: ArmFinding, point: LogRatio, wanted: float) -> Verdict:
-    many = "Every arm loses" if len(findings.arms) > 1 else f"{arm.arm} loses"
-    best = f"the best, {arm.arm}, measures" if len(findings.arms) > 1 else "it measures"
+    here = [a for a in findings.arms if a.at(point.load) is not None]
+    elsewhere = len(findings.arms) - len(here)
+    many = "Every arm measured there loses" if len(here) > 1 else f"{arm.arm} loses"
+    best = f"the best, {arm.arm}, measures" if len(here) > 1 else "it measures"
     return Verdict(
         State.FAILED,
-        f"{many} at {point.load:g}: {best} {point.multiplier:.2f}×. Leave speculation off there.",
+        f"{many} at {point.load:g}: {best} {point.multiplier:.2f}×. "
+        + (
+            f"{elsewhere} arm{'s were' if elsewhere > 1 else ' was'} not measured there."
+            if elsewhere
+            else "Leave speculation off there."
+        ),
         arm.arm,
         _estimate(findings, point, wanted),
         None,
@@ -219,14 +225,18 @@ def gates(
     found: Verdict,
     screen: ScreenInputs | None,
     priced: Sequence[PricedPair],
-    max_num_seqs: int | None,
+    schedule: Schedule | str,
 ) -> tuple[Gate, ...]:
-    """The path from screen to monitor, in the order of the work."""
+    """The path from screen to monitor, in the order of the work.
+
+    `priced` are the pairs at the operating load; `schedule` is what the person's choices gave, or
+    why there is none.
+    """
     return (
         _screen_gate(screen),
         _load_gate(findings, found),
         _price_gate(found, priced),
-        _schedule_gate(findings, max_num_seqs),
+        _schedule_gate(schedule),
         Gate(
             "Live",
             State.MISSING,
@@ -263,15 +273,20 @@ def _screen_gate(screen: ScreenInputs | None) -> Gate:
 
 
 def _load_gate(findings: Findings, found: Verdict) -> Gate:
-    missing = {
-        State.MISSING: "Name the operating load, at the left.",
-        State.UNDECIDED: "What decides it: repeats at that load, and the fields not recorded.",
-    }.get(found.state, "")
+    if found.state is State.MISSING:
+        missing = "Name the operating load, at the left."
+    elif found.state is State.UNDECIDED and found.open_points:
+        missing = f"State: {', '.join(found.open_points)}."
+    elif found.state is State.UNDECIDED:
+        missing = f"{REPEATS_NEEDED} or more repeats an arm at that load."
+    else:
+        missing = ""
+    known = found.state is not State.MISSING
     return Gate(
         "A/B at your load",
         found.state,
-        found.sentence if found.state is not State.MISSING else "",
-        findings.study.basis if found.state is not State.MISSING else None,
+        found.sentence if known else "",
+        findings.study.basis if known else None,
         missing,
         "compare",
     )
@@ -282,8 +297,10 @@ def _price_gate(found: Verdict, priced: Sequence[PricedPair]) -> Gate:
     mine = [p for p in priced if p.on.arm == found.arm]
     done = [(p, c) for p in mine if (c := p.complete) is not None]
     if not done:
-        why = next((p.on.why_not or p.off.why_not for p in mine), "")
-        return Gate(title, State.MISSING, "", None, why or "Type a $/h to price it.", "price")
+        why = next((p.on.why_not or p.off.why_not for p in mine or priced), "")
+        if not why:
+            why = "name the operating load and type a $/h to price it"
+        return Gate(title, State.MISSING, "", None, f"{why[0].upper()}{why[1:]}.", "price")
     pair, (off, on, saving) = done[0]
     if saving.low is None or saving.high is None:
         state = State.UNDECIDED
@@ -308,28 +325,19 @@ def _usd(value: float) -> str:
     return f"${value:,.2f}" if value >= 1 else f"${value:.3g}"
 
 
-def _schedule_gate(findings: Findings, max_num_seqs: int | None) -> Gate:
+def _schedule_gate(schedule: Schedule | str) -> Gate:
     title = "Schedule"
-    if max_num_seqs is None:
-        return Gate(title, State.MISSING, "", None, "Type the engine's max_num_seqs.", "compare")
-    try:
-        built = schedules.build(findings.comparison, max_num_seqs)
-    except NotComparable as error:
-        return Gate(title, State.MISSING, "", None, str(error), "compare")
-    if built.ranges is None:
-        return Gate(
-            title,
-            State.UNDECIDED,
-            next(iter(built.warnings), "No schedule is written."),
-            Basis.DERIVED,
-            "",
-            "compare",
-        )
+    if isinstance(schedule, str):
+        return Gate(title, State.MISSING, "", None, schedule, "compare")
+    if schedule.ranges is None:
+        advice = next(iter(schedule.warnings), "No schedule is written.")
+        return Gate(title, State.UNDECIDED, advice, Basis.DERIVED, "", "compare")
+    ranges = ", ".join(f"K = {k} at batch {first} to {last}" for first, last, k in schedule.ranges)
     return Gate(
         title,
         State.UNDECIDED,
-        f"{[list(r) for r in built.ranges]}",
+        f"{ranges}.",
         Basis.DERIVED,
-        "A schedule is a hypothesis until it is measured as its own arm.",
+        schedule.blocked_export or "A hypothesis until it is measured as its own arm.",
         "compare",
     )

@@ -51,13 +51,17 @@ def measured(found: Findings, slo: Slo | None) -> None:
     )
     what = has.get(chosen) or next(iter(has.values()))
     own = values.get(what.attribute)
+    title = f"{what.label} over load"
+    if what.attribute == "goodput_rps":
+        title += f", {slo.text}" if counted and slo else ", SLO not recorded"
     chart(
         "measured-curve",
-        f"{what.label} over load",
+        title,
         measured_figure(found, what, mode(), own),
         f"{what.label} in {what.unit} over load, for off and each arm.",
         lambda: measured_table(found, what, own),
     )
+    protocol.caption(found)
     if missing:
         st.caption(f"Not recorded in this study: {', '.join(missing)}.")
 

@@ -6,13 +6,13 @@ from lib import decision
 from lib.decision import MARKS, Gate, ScreenInputs, State
 from lib.estimate import Basis
 from lib.evidence.findings import Findings
-from lib.money.pricing import Rate, price_pairs
+from lib.money.pricing import price_pairs
 from lib.report.format import percent, plain_md
 from lib.report.load_figures import multiplier_figure
 from lib.report.screening import Screening
 from lib.report.sentences import compare_answer
 from lib.report.tables import multiplier_table
-from lib.ui import chips, inputs, navigation, protocol, study
+from lib.ui import chips, inputs, navigation, protocol, schedule_card, study
 from lib.ui.figure import chart, mode
 
 COLOR = {
@@ -42,7 +42,8 @@ def verdict(found: Findings) -> decision.Verdict:
         return result
     notes = [found.study.caveat]
     if result.share is not None:
-        notes.append(f"holds in {percent(result.share)} of redraws")
+        word = "the loss" if result.state is State.FAILED else "the win"
+        notes.append(f"{word} holds in {percent(result.share)} of redraws of the measured ratios")
     chips.answer(plain_md(sentence), estimate, note=plain_md("; ".join(filter(None, notes))))
     if result.state is State.MISSING:
         st.info(result.sentence, icon=":material/flag:")
@@ -65,16 +66,10 @@ def gate(row: Gate) -> None:
 
 
 def path(found: Findings, result: decision.Verdict) -> None:
-    value, load = inputs.value, study.operating_load()
-    paid = Rate(
-        value("usd_per_gpu_hour"),
-        value("gpu_count"),
-        value("utilization"),
-        value("extra_usd_per_hour") or 0.0,
-    )
+    load, paid = study.operating_load(), study.rate()
     pairs = [p for arm in found.arms for p in price_pairs(found, arm, paid, study.slo())]
     priced = [p for p in pairs if load is None or p.on.load == load]
-    for row in decision.gates(found, result, screen_inputs(), priced, study.max_num_seqs()):
+    for row in decision.gates(found, result, screen_inputs(), priced, schedule_card.build(found)):
         gate(row)
 
 
@@ -82,7 +77,7 @@ def draw(found: Findings) -> None:
     result = verdict(found)
     if found.study.read_only:
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.caption("A read-only study is in hand.", width="content")
+            st.caption("A shipped study is in hand; it cannot be changed.", width="content")
             st.page_link(navigation.pages()["results"], label="Use my own files")
     protocol.strip(found)
     left, right = st.columns([1, 1], gap="large")

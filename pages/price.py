@@ -5,10 +5,10 @@ import streamlit as st
 from lib.estimate import Basis, Estimate
 from lib.evidence.findings import Findings
 from lib.money import cost
-from lib.money.pricing import PricedPair, Rate, price_pairs
+from lib.money.pricing import PricedPair, price_pairs
 from lib.report.format import money, multiplier, percent, plain_md
-from lib.report.load_figures import arm_label, load_title, price_figure
-from lib.report.price_text import price_answer, saving_lines
+from lib.report.load_figures import arm_label, load_title, off_labels, price_figure
+from lib.report.price_text import price_answer, saving_lines, unpriced_lines
 from lib.report.tables import price_table
 from lib.run import Slo
 from lib.ui import chips, inputs, protocol, study
@@ -18,34 +18,28 @@ from lib.ui.live_slider import live_slider
 SLIDERS = ("usd_per_gpu_hour", "gpu_count", "utilization", "extra_usd_per_hour", "tokens_per_day")
 
 
-def rate() -> Rate:
-    value = inputs.value
-    return Rate(
-        value("usd_per_gpu_hour"),
-        value("gpu_count"),
-        value("utilization"),
-        value("extra_usd_per_hour") or 0.0,
-    )
-
-
 def break_evens(pair: PricedPair) -> None:
-    prices, base = pair.complete, pair.off.usd_per_hour
-    if prices is None or base is None:
+    prices = pair.complete
+    extra, even = pair.break_even_extra_usd_per_hour, pair.break_even_multiplier
+    if prices is None or extra is None or even is None:
         return
     off, on, saving = prices
-    extra = inputs.value("extra_usd_per_hour") or 0.0
-    m = pair.multiplier
     with st.container(horizontal=True, key="metrics", gap="medium"):
-        st.metric("$ per 1M off", money(off.value))
-        st.metric("$ per 1M with", money(on.value))
+        st.metric("$/1M output, off", money(off.value))
+        st.metric("$/1M output, with", money(on.value))
         st.metric("Saving", percent(saving.value))
-        st.metric("Break-even extra", f"{money(cost.break_even_extra_usd_per_hour(base, m))}/h")
-        st.metric("Break-even M", multiplier(cost.break_even_multiplier(base, extra)))
+        st.metric("Multiplier M", multiplier(pair.multiplier))
+        st.metric("Break-even M", multiplier(even), help="M at which both prices are equal.")
+        st.metric(
+            "Break-even extra",
+            f"{money(extra)}/h",
+            help="What speculation may add to the price an hour before its gain is gone.",
+        )
 
 
 @st.fragment
 def live(found: Findings, slo: Slo | None) -> None:
-    priced = {arm_label(a): price_pairs(found, a, rate(), slo) for a in found.arms}
+    priced = {arm_label(a): price_pairs(found, a, study.rate(), slo) for a in found.arms}
     sentence, estimate, pair = price_answer(found, priced, study.operating_load())
     if estimate is None:
         st.info(plain_md(sentence), icon=":material/payments:")
@@ -56,15 +50,20 @@ def live(found: Findings, slo: Slo | None) -> None:
     with right:
         if pair is not None:
             break_evens(pair)
-            for line in saving_lines(pair, inputs.value("tokens_per_day"), rate().utilization):
+            for line in saving_lines(
+                pair, inputs.value("tokens_per_day"), study.rate().utilization
+            ):
                 st.markdown(plain_md(line))
-        chart(
-            "price",
-            "$ per 1M output tokens over load",
-            price_figure(priced, mode(), load_title(found)),
-            f"Price per million output tokens over load. {sentence}",
-            lambda: price_table(priced),
-        )
+        if any(p.on.price or p.off.price for rows in priced.values() for p in rows):
+            chart(
+                "price",
+                "$ per 1M output tokens over load",
+                price_figure(priced, off_labels(found), mode(), load_title(found)),
+                f"Price per million output tokens over load. {sentence}",
+                lambda: price_table(priced),
+            )
+            for line in unpriced_lines(priced):
+                st.caption(plain_md(line))
         protocol.caption(found)
     with card:
         for key in SLIDERS:
@@ -82,14 +81,18 @@ def assumed() -> None:
         with left:
             m = live_slider("assumed_multiplier")
             tps = st.number_input(
-                "Measured tok/s without", min_value=0.01, value=None, key="assumed-tps"
+                "Measured tok/s without",
+                min_value=0.01,
+                value=None,
+                key="assumed_tps",
+                bind="query-params",
             )
-        usd, gpus = inputs.value("usd_per_gpu_hour"), inputs.value("gpu_count")
-        if None in (m, tps, usd, gpus):
-            right.caption("Type M, the baseline's tok/s, a $/GPU-h and the GPUs.")
+        paid = study.rate()
+        usd, gpus, used = paid.usd_per_gpu_hour, paid.gpu_count, paid.utilization
+        extra = paid.extra_usd_per_hour
+        if None in (m, tps, usd, gpus, used):
+            right.caption("Type M, the baseline's tok/s, a $/GPU-h, the GPUs and the utilisation.")
             return
-        extra = inputs.value("extra_usd_per_hour") or 0.0
-        used = inputs.value("utilization") or 1.0
         base = cost.cost_per_million(usd * gpus, tps, used)
         with_it = cost.speculative_cost_per_million(usd * gpus, tps, m, extra, used)
         saving = cost.saving_fraction(m, usd * gpus, extra)

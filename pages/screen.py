@@ -1,7 +1,5 @@
 """Is this drafter worth a load test? The published theorem, under the visitor's sliders."""
 
-from contextlib import nullcontext
-
 import numpy as np
 import streamlit as st
 
@@ -58,14 +56,14 @@ def show(key: str, s: Screening) -> None:
 def live() -> None:
     s = screening()
     chips.answer(s.sentence, s.estimate, s.inputs, s.note)
-    with st.container(horizontal=True, key="board", gap="large"):
-        card = st.container(border=True, key="controls")
-        with st.container(key="findings"):
-            metrics(s)
-            beside = st.columns(2, gap="medium")
-            for key, place in zip(FIGURES, (*beside, None), strict=True):
-                with place or nullcontext():
-                    show(key, s)
+    left, right = st.columns([1, 2], gap="large")
+    card = left.container(border=True, key="controls")
+    with right:
+        metrics(s)
+        beside = st.columns(2, gap="medium")
+        for key, place in zip(FIGURES, (*beside, right), strict=True):
+            with place:
+                show(key, s)
     with card:
         st.session_state["preset"] = s.preset.label if s.preset else None
         st.selectbox(

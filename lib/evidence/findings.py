@@ -1,12 +1,13 @@
 """Everything one study says on one metric: pairs, ratios and crossings, arm by arm."""
 
 import math
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 
 from lib.evidence.crossover import Crossover, crossover
 from lib.evidence.pairing import ArmComparison, Comparison, compare
 from lib.evidence.ratio import LogRatio, Metric, derived_ratios, log_ratios, metric_named
-from lib.run import Study
+from lib.run import LoadKind, Study
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Findings:
 
     @property
     def study(self) -> Study:
+        """The study compared."""
         return self.comparison.study
 
     @property
@@ -46,14 +48,30 @@ class Findings:
 
     @property
     def finite_loads(self) -> tuple[float, ...]:
+        """Those loads that lie on a curve: all but an infinite request rate."""
         return tuple(x for x in self.loads if math.isfinite(x))
 
 
+def load_kinds(study: Study) -> tuple[LoadKind, ...]:
+    """The kinds of load the study was measured at, the one with the most runs first."""
+    counted = Counter(r.load_kind for r in study.runs if r.load_kind is not None)
+    return tuple(kind for kind, _ in counted.most_common())
+
+
 def find(
-    study: Study, metric: str = "output_tps", overrides: frozenset[str] = frozenset()
+    study: Study,
+    metric: str = "output_tps",
+    overrides: frozenset[str] = frozenset(),
+    kind: LoadKind | None = None,
 ) -> Findings:
-    """Pair, compare and look for crossings. Raises NotComparable, InputError for the metric."""
+    """Pair, compare and look for crossings. Raises NotComparable, InputError for the metric.
+
+    With a `kind` only runs at that kind of load take part: a figure, an operating load and a
+    verdict are about one kind.
+    """
     chosen = metric_named(metric)
+    if kind is not None:
+        study = replace(study, runs=tuple(r for r in study.runs if r.load_kind in (kind, None)))
     comparison = compare(study, overrides)
     arms = []
     for pairs in comparison.arms:

@@ -1,6 +1,7 @@
 """Which runs may be compared: every arm against off, at equal load, under an equal protocol."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -18,6 +19,7 @@ from lib.evidence.protocol import (
     not_recorded,
     require_fields,
 )
+from lib.results.checks import blocks_pairing
 from lib.run import OFF, LoadKind, Run, Study, distinct
 
 
@@ -128,14 +130,20 @@ def compare(study: Study, overrides: frozenset[str] = frozenset()) -> Comparison
 def _usable(runs: Iterable[Run]) -> tuple[list[Run], list[str]]:
     """The runs that have an outcome and a load, and a note on those left out."""
     usable, empty, loadless = [], 0, 0
+    refused: list[str] = []
     for run in runs:
         if run.completed == 0:
             empty += 1
+        elif reason := blocks_pairing(run):
+            refused.append(reason)
         elif run.arm is not None and (run.load_kind is None or run.offered_load is None):
             loadless += 1
         else:
             usable.append(run)
-    notes = []
+    notes = [
+        f"{count} run{'s' if count > 1 else ''} left out: {reason}"
+        for reason, count in Counter(refused).items()
+    ]
     if empty:
         notes.append(f"{empty} of the runs completed no request: left out")
     if loadless:

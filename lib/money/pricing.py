@@ -11,11 +11,11 @@ from lib.estimate import Basis, Estimate
 from lib.evidence.findings import ArmFinding, Findings
 from lib.evidence.goodput import meets
 from lib.evidence.ratio import METRICS, LogRatio, log_mean_of_runs
-from lib.money.cost import cost_per_million
+from lib.money.cost import break_even_extra_usd_per_hour, cost_per_million
+from lib.results.checks import blocks_pricing
 from lib.run import OFF, Run, Slo
 
 UNIT = "$ per 1M output tokens"
-MAX_FAILED_SHARE = 0.01
 SLO_UNKNOWN = "SLO unknown"
 
 
@@ -24,8 +24,9 @@ class Rate:
     """What a person pays; None is not typed yet.
 
     `usd_per_gpu_hour` times `gpu_count` is the deployment's price, unless the runs carry their own
-    $/h; without a typed count the recorded one is used. `extra_usd_per_hour` is what speculation
-    adds. `utilization` is the fraction of paid time at the measured load.
+    $/h; without a typed count, or where the arms' recorded counts differ, the recorded one is
+    used. `extra_usd_per_hour` is what speculation adds. `utilization` is the fraction of paid time
+    at the measured load.
     """
 
     usd_per_gpu_hour: float | None = None
@@ -70,25 +71,51 @@ class PricedPair:
     multiplier: float
 
     @property
+    def break_even_multiplier(self) -> float | None:
+        """M at which both prices are equal: $/h with over $/h without."""
+        if not self.off.usd_per_hour or self.on.usd_per_hour is None:
+            return None
+        return self.on.usd_per_hour / self.off.usd_per_hour
+
+    @property
+    def break_even_extra_usd_per_hour(self) -> float | None:
+        """$/h that speculation may add to the price without before the gain is gone."""
+        if self.off.usd_per_hour is None:
+            return None
+        return float(break_even_extra_usd_per_hour(self.off.usd_per_hour, self.multiplier))
+
+    @property
     def complete(self) -> tuple[Estimate, Estimate, Estimate] | None:
         """Price without, price with and saving, where all three are known."""
         off, on, saving = self.off.price, self.on.price, self.saving
         return None if off is None or on is None or saving is None else (off, on, saving)
 
 
-def usd_per_hour(runs: Sequence[Run], rate: Rate) -> tuple[float | None, str]:
-    """The $/h of the deployment behind these runs, or None and what is missing."""
+def usd_per_hour(
+    runs: Sequence[Run], rate: Rate, *, recorded_first: bool = False
+) -> tuple[float | None, list[str]]:
+    """The $/h of the deployment behind these runs, or None and what to type for it.
+
+    A run's own $/h wins. A typed GPU count wins over the recorded one, unless `recorded_first`:
+    arms on different allocations each keep their own.
+    """
     own = {r.usd_per_hour for r in runs}
     if len(own) == 1 and None not in own:
-        return own.pop(), ""
-    if rate.usd_per_gpu_hour is None:
-        return None, "price missing: type a $/GPU-h"
-    counts = {r.gpu_count for r in runs}
-    recorded = counts.pop() if len(counts) == 1 else None
-    gpus = rate.gpu_count or recorded
+        return own.pop(), []
+    recorded = recorded_gpus(runs)
+    gpus = recorded or rate.gpu_count if recorded_first else rate.gpu_count or recorded
+    missing = ["type a $/GPU-h"] if rate.usd_per_gpu_hour is None else []
     if gpus is None:
-        return None, "GPU count missing"
-    return rate.usd_per_gpu_hour * gpus, ""
+        missing.append("type the GPUs")
+    if rate.usd_per_gpu_hour is None or gpus is None:
+        return None, missing
+    return rate.usd_per_gpu_hour * gpus, []
+
+
+def recorded_gpus(runs: Sequence[Run]) -> int | None:
+    """The GPU count that all of these runs record, if they agree."""
+    counts = {r.gpu_count for r in runs}
+    return counts.pop() if len(counts) == 1 else None
 
 
 def slo_state(runs: Sequence[Run], slo: Slo | None) -> str:
@@ -108,19 +135,24 @@ def price_arm(
     rate: Rate,
     slo: Slo | None = None,
     basis: Basis = Basis.MEASURED,
+    *,
+    recorded_first: bool = False,
 ) -> Priced:
     """$ per 1M output tokens of one arm at one load, with the interval of its own repeats."""
     state = slo_state(runs, slo)
     mean = log_mean_of_runs(runs, METRICS["output_tps"])
-    hourly, why = usd_per_hour(runs, rate)
+    hourly, missing = usd_per_hour(runs, rate, recorded_first=recorded_first)
+    if rate.utilization is None:
+        missing.append("type the utilisation")
+    refusals = [reason for r in runs if (reason := blocks_pricing(r))]
     if mean is None:
         why = "no tok/s recorded: compared, never priced"
-    elif any(_failed_share(r) > MAX_FAILED_SHARE for r in runs):
-        why = f"more than {MAX_FAILED_SHARE:.0%} of the requests failed"
+    elif refusals:
+        why = refusals[0]
     elif state == "missed":
         why = "misses the SLO"
-    elif not why and rate.utilization is None:
-        why = "utilization missing"
+    else:
+        why = ", ".join(missing)
     if arm != OFF and hourly is not None:
         hourly += rate.extra_usd_per_hour
     tps = None if mean is None else math.exp(mean.mean)
@@ -150,8 +182,10 @@ def price_pairs(
     """Off and one arm at every load measured in both, ascending; derived points have no price."""
     pairs = []
     for cell in arm.pairs.cells:
-        off = price_arm(OFF, cell.load, cell.off, rate, slo, findings.study.basis)
-        on = price_arm(arm.arm, cell.load, cell.on, rate, slo, findings.study.basis)
+        counts = {recorded_gpus(cell.off), recorded_gpus(cell.on)} - {None}
+        basis, own = findings.study.basis, len(counts) > 1
+        off = price_arm(OFF, cell.load, cell.off, rate, slo, basis, recorded_first=own)
+        on = price_arm(arm.arm, cell.load, cell.on, rate, slo, basis, recorded_first=own)
         point = arm.at(cell.load)
         if point is not None:
             pairs.append(PricedPair(off, on, _saving(point, off, on), point.multiplier))
@@ -174,8 +208,3 @@ def _saving(point: LogRatio, off: Priced, on: Priced) -> Estimate | None:
         high,
         "1 − (price with ÷ price without); the interval is that of M, ends swapped",
     )
-
-
-def _failed_share(run: Run) -> float:
-    total = (run.completed or 0) + (run.failed or 0)
-    return (run.failed or 0) / total if total else 0.0

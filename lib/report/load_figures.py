@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from lib.evidence.crossover import Crossing
 from lib.evidence.findings import ArmFinding, Findings
-from lib.money.pricing import PricedPair
+from lib.money.pricing import Priced, PricedPair
 from lib.report.format import load as load_text
 from lib.report.format import money, plain_plotly
 from lib.report.style import BASELINE, GRID, MUTED, SHADE, Mode, arm_colors, layout, rgba
@@ -37,7 +37,7 @@ MEASURED = (
     Measured("output_tps", "Output throughput", "tok/s"),
     Measured("tpot_ms_mean", "Mean TPOT", "ms"),
     Measured("ttft_ms_p50", "Median TTFT", "ms"),
-    Measured("goodput_rps", "Goodput", "requests/s"),
+    Measured("goodput_rps", "Goodput", "req/s"),
     Measured("gpu_mem_gib", "GPU memory", "GiB"),
     Measured("power_w", "Power", "W"),
 )
@@ -46,6 +46,25 @@ MEASURED = (
 def arm_label(arm: ArmFinding) -> str:
     """The arm's name, with the protocol that tells two comparisons of it apart."""
     return f"{arm.arm} ({arm.pairs.protocol})" if arm.pairs.protocol else arm.arm
+
+
+def off_labels(findings: Findings) -> dict[str, str]:
+    """Label of the off runs that each arm (by its label) is compared with.
+
+    `off` where all arms share them; arms under protocols that must not mix have their own.
+    """
+    groups: list[tuple[set[str], list[str]]] = []
+    for arm in findings.arms:
+        ids = {r.run_id for r in _off_runs(arm)}
+        group = next((g for g in groups if ids <= g[0] or g[0] <= ids), None)
+        if group is None:
+            groups.append((ids, [arm_label(arm)]))
+        else:
+            group[0].update(ids)
+            group[1].append(arm_label(arm))
+    if len(groups) < 2:
+        return {label: OFF for _, labels in groups for label in labels}
+    return {label: f"{OFF} for {labels[0]}" for _, labels in groups for label in labels}
 
 
 def load_title(findings: Findings) -> str:
@@ -134,7 +153,7 @@ def measured_figure(
     `values` replaces the runs' own field by run id (goodput counted at an SLO).
     """
     by_arm = runs_by_arm(findings)
-    colors = arm_colors([OFF, *(arm_label(a) for a in findings.arms)], mode)
+    colors = arm_colors(by_arm, mode)
     traces: list[Any] = []
     labels: list[tuple[float, float, str, str]] = []
     highest = 0.0
@@ -188,14 +207,19 @@ def measured_figure(
     return figure
 
 
-def price_figure(priced: Mapping[str, Sequence[PricedPair]], mode: Mode, title: str) -> go.Figure:
+def price_figure(
+    priced: Mapping[str, Sequence[PricedPair]], off: Mapping[str, str], mode: Mode, title: str
+) -> go.Figure:
     """$ per 1M output tokens over load: off and each arm, with the interval of its own repeats.
 
-    `priced` maps an arm's label to its pairs; a load without a price has no point.
+    `priced` maps an arm's label to its pairs, `off` to the label of its off runs (`off_labels`); a
+    load without a price has no point.
     """
-    colors = arm_colors([OFF, *priced], mode)
-    series = {OFF: {p.off.load: p.off for pairs in priced.values() for p in pairs}}
-    series |= {arm: {p.on.load: p.on for p in pairs} for arm, pairs in priced.items()}
+    colors = arm_colors([*off.values(), *priced], mode)
+    series: dict[str, dict[float, Priced]] = {label: {} for label in off.values()}
+    for arm, pairs in priced.items():
+        series[off[arm]] |= {p.off.load: p.off for p in pairs}
+        series[arm] = {p.on.load: p.on for p in pairs}
     traces: list[Any] = []
     labels: list[tuple[float, float, str, str]] = []
     loads: set[float] = set()
@@ -244,16 +268,18 @@ def price_figure(priced: Mapping[str, Sequence[PricedPair]], mode: Mode, title: 
 
 
 def runs_by_arm(findings: Findings) -> dict[str, list[Run]]:
-    """Every run that pairs or could: off once, then each arm by its label."""
-    off: dict[str, Run] = {}
-    arms: dict[str, list[Run]] = {OFF: []}
+    """Every run that pairs or could, by arm; off runs under their label, each once."""
+    labels = off_labels(findings)
+    off: dict[str, dict[str, Run]] = {labels[arm_label(a)]: {} for a in findings.arms}
+    arms: dict[str, list[Run]] = {}
     for arm in findings.arms:
-        pairs = arm.pairs
-        off |= {r.run_id: r for c in pairs.cells for r in c.off}
-        off |= {r.run_id: r for r in pairs.off_only}
-        arms[arm_label(arm)] = [*(r for c in pairs.cells for r in c.on), *pairs.on_only]
-    arms[OFF] = list(off.values())
-    return arms
+        off[labels[arm_label(arm)]] |= {r.run_id: r for r in _off_runs(arm)}
+        arms[arm_label(arm)] = [*(r for c in arm.pairs.cells for r in c.on), *arm.pairs.on_only]
+    return {name: list(runs.values()) for name, runs in off.items()} | arms
+
+
+def _off_runs(arm: ArmFinding) -> list[Run]:
+    return [*(r for c in arm.pairs.cells for r in c.off), *arm.pairs.off_only]
 
 
 def recorded(run: Run, what: Measured, values: Mapping[str, float] | None = None) -> float | None:
@@ -348,7 +374,7 @@ def _mark_crossing(
         figure.add_annotation(
             x=math.log10(crossing.at),
             y=1,
-            text=f"crosses at {crossing.at:.3g}",
+            text=f"crosses at {crossing.at:.4g}",
             showarrow=True,
             arrowhead=0,
             arrowcolor=color,

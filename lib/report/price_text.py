@@ -6,8 +6,10 @@ from lib.estimate import Estimate
 from lib.evidence.findings import Findings
 from lib.money.cost import monthly_saving
 from lib.money.pricing import SLO_UNKNOWN, PricedPair
+from lib.report.format import load as load_text
 from lib.report.format import money, percent
 from lib.report.load_figures import at_load
+from lib.run import OFF
 
 SECONDS_PER_DAY = 86_400
 
@@ -24,7 +26,7 @@ def price_answer(
         return "No load was measured in both arms: nothing is priced.", None, None
     if not any(p.on.price or p.off.price for p in pairs):
         reasons = dict.fromkeys(w for p in pairs for w in (p.off.why_not, p.on.why_not) if w)
-        return f"Nothing is priced yet: {'; '.join(reasons)}.", None, None
+        return f"Nothing is priced: {'; '.join(reasons)}.", None, None
     if load is None:
         return "Name your operating load in the sidebar to read one price.", None, None
     here = [p for p in pairs if p.on.load == load]
@@ -95,3 +97,16 @@ def _signed(usd: float) -> str:
     if usd == 0:
         return "saves $0"
     return f"{'saves' if usd > 0 else 'costs'} {money(abs(usd))}{'' if usd > 0 else ' more'}"
+
+
+def unpriced_lines(priced: Mapping[str, Sequence[PricedPair]]) -> list[str]:
+    """One line an arm and reason: the loads that have no price, and why."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for arm, pairs in priced.items():
+        for pair in pairs:
+            for name, side in ((OFF, pair.off), (arm, pair.on)):
+                if side.why_not:
+                    loads = found.setdefault((name, side.why_not), [])
+                    if load_text(side.load) not in loads:
+                        loads.append(load_text(side.load))
+    return [f"{arm} not priced at {', '.join(at)}: {why}." for (arm, why), at in found.items()]

@@ -52,14 +52,23 @@ def compare_answer(found: Findings, load: float | None) -> tuple[str, Estimate |
     """The answer of the compare page and the estimate it rests on."""
     arm = headline_arm(found, load)
     if arm is None:
-        metric = found.metric.label.lower()
-        return f"No load has {metric} in both arms: there is nothing to compare.", None
+        return _nothing(found), None
     crossings = "; ".join(_brief(c) for c in arm.crossover.crossings)
     sentence = f"{arm_label(arm)} {_segments(arm)}"
     sentence += f" ({crossings})." if crossings else "."
     if any(p.se is None for p in arm.points):
         sentence += " One run an arm: three are needed for an interval."
     return sentence, point_estimate(found, arm, headline_point(arm, load))
+
+
+def _nothing(found: Findings) -> str:
+    """Why there is no point: refused by a difference, or not recorded."""
+    refused = {d.field for d in found.comparison.differences if d.verdict == "blocks"}
+    if any(a.pairs.blocked for a in found.arms):
+        return f"Every shared load is refused: {', '.join(sorted(refused))} differs."
+    if all(not a.pairs.cells for a in found.arms):
+        return "No load was measured in both arms: there is nothing to compare."
+    return f"{found.metric.label} is not recorded in both arms at any load."
 
 
 def point_estimate(found: Findings, arm: ArmFinding, point: LogRatio) -> Estimate:
@@ -85,15 +94,15 @@ def crossing_lines(found: Findings) -> list[str]:
     for arm in found.arms:
         name = arm_label(arm)
         if not arm.points:
-            lines.append(f"{name}: no load measured in both arms.")
+            lines.append(f"{name}: nothing to compare. {_nothing(found)}")
         elif arm.crossover.crossings:
             lines += [f"{name}: {_full(c)}{_shaky_ends(arm, c)}." for c in arm.crossover.crossings]
         elif arm.crossover.outside:
-            side, _, load = arm.crossover.outside.partition(" ")
-            end = "highest" if side == "above" else "lowest"
-            stays = "stays ahead" if side == "above" else "stays behind"
+            finite = [load_text(p.load) for p in arm.points if math.isfinite(p.load)]
+            stays = "stays ahead" if arm.crossover.outside.startswith("above") else "stays behind"
             lines.append(
-                f"{name}: {stays}; a crossing, if any, lies {side} {load}, the {end} load measured."
+                f"{name}: {stays} from {finite[0]} to {finite[-1]}, no crossing; beyond, nothing "
+                "was measured."
             )
         else:
             lines.append(f"{name}: no crossing among the loads measured.")
@@ -115,7 +124,7 @@ def _brief(crossing: Crossing) -> str:
     a, b = crossing.between
     if crossing.at is None:
         return f"crosses between {a:g} and {b:g}"
-    return f"crosses at {crossing.at:.3g}, between measured points"
+    return f"crosses at {crossing.at:.4g}, between measured points"
 
 
 def _full(crossing: Crossing) -> str:

@@ -5,7 +5,7 @@ Colour carries identity only: the baseline is slate, each K keeps one Okabe-Ito 
 contrast needs it. Judgement is carried by words and marks.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import plotly.graph_objects as go
@@ -26,7 +26,6 @@ GRID = {"light": "rgba(31,41,51,0.09)", "dark": "rgba(230,234,240,0.10)"}
 SHADE = {"light": "rgba(31,41,51,0.06)", "dark": "rgba(230,234,240,0.07)"}
 
 MARKS = {"wins": "▲", "too close to call": "≈", "loses": "▼"}
-CONFIG = {"displaylogo": False, "modeBarButtons": [["toImage"]], "responsive": True}
 
 
 def arm_colors(arms: Iterable[str], mode: Mode) -> dict[str, str]:
@@ -36,7 +35,7 @@ def arm_colors(arms: Iterable[str], mode: Mode) -> dict[str, str]:
     waiting = []
     for arm in dict.fromkeys(arms):
         k = arm.rpartition(":")[2]
-        if arm == OFF:
+        if arm == OFF or arm.startswith(f"{OFF} for "):
             colors[arm] = BASELINE[mode]
         elif k.isdigit() and int(k) >= 1 and hues[(int(k) - 1) % len(hues)] not in colors.values():
             colors[arm] = hues[(int(k) - 1) % len(hues)]
@@ -52,18 +51,6 @@ def rgba(hex_color: str, alpha: float) -> str:
     """`#rrggbb` with an opacity, as plotly takes it."""
     r, g, b = (int(hex_color[i : i + 2], 16) for i in (1, 3, 5))
     return f"rgba({r},{g},{b},{alpha})"
-
-
-def load_axis(loads: Sequence[float], title: str) -> dict[str, Any]:
-    """A log2 load axis whose ticks are the measured loads."""
-    ticks = sorted({x for x in loads if x != float("inf")})
-    return {
-        "type": "log",
-        "dtick": None,
-        "tickvals": ticks,
-        "ticktext": [f"{t:g}" for t in ticks],
-        "title": {"text": title},
-    }
 
 
 def layout(mode: Mode, height: int, **kwargs: Any) -> go.Layout:

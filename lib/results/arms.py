@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from lib.errors import InputError
-from lib.results import fields
+from lib.results import checks, fields
 from lib.results.naming import ArmName, parse_arm, repeat_of, spell
 from lib.results.reading import Flag, Reading
 from lib.run import EDITABLE, Run, SpecState
@@ -46,14 +46,11 @@ def assign(reading: Reading, rules: Sequence[Rule]) -> Reading:
     name, then the run's label. A rule without K leaves the K that the file states. A run that no
     rule matches and whose arm the file does not state carries the flag arm_unknown.
     """
-    flags = [f for f in reading.flags if f.code != "arm_unknown"]
     runs = []
     for run in reading.runs:
         arm = _first_match(reading.name, run.label, rules)
         runs.append(run if arm is None else _with_arm(run, arm))
-        if arm is not None:
-            flags += _contradicted(run, arm)
-    return _settled(reading, runs, flags)
+    return _settled(reading, runs)
 
 
 def _first_match(name: str, label: str | None, rules: Sequence[Rule]) -> dict[str, object] | None:
@@ -73,20 +70,13 @@ def _with_arm(run: Run, arm: dict[str, object]) -> Run:
     return replace(run, **stated)
 
 
-def _contradicted(run: Run, arm: dict[str, object]) -> list[Flag]:
-    if not run.drafts or arm["spec_state"] is not SpecState.OFF:
-        return []
-    text = f"called off, but the server counted {run.drafts} drafts"
-    return [Flag("arm_contradicted", "blocks pairing", text, run.run_id)]
-
-
 def suggest(reading: Reading) -> Reading:
     """The reading with arms and repeats that its label, file and folder names state.
 
     Never overrides what the file or a person stated. Each arm taken from a name is flagged with
     the name it was taken from.
     """
-    flags = [f for f in reading.flags if f.code != "arm_unknown"]
+    flags: list[Flag] = []
     runs = []
     for run in reading.runs:
         names = _names(reading.name, run.label)
@@ -141,7 +131,10 @@ def _is_open(run: Run, field: str) -> bool:
     return getattr(run, field) is None
 
 
-def _settled(reading: Reading, runs: Sequence[Run], flags: list[Flag]) -> Reading:
+def _settled(reading: Reading, runs: Sequence[Run], found: Sequence[Flag] = ()) -> Reading:
+    """The reading with these runs; what its flags say of their arms is said afresh."""
+    kept = [f for f in reading.flags if f.code not in ("arm_unknown", "arm_contradicted")]
+    contradicted = [flag for r in runs if (flag := checks.contradicted(r)) is not None]
     text = "nothing says which arm this is; name it (off, METHOD or METHOD:K)"
     unknown = [Flag("arm_unknown", "blocks pairing", text, r.run_id) for r in runs if r.arm is None]
-    return replace(reading, runs=tuple(runs), flags=(*flags, *unknown))
+    return replace(reading, runs=tuple(runs), flags=(*kept, *found, *contradicted, *unknown))

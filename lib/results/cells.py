@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lib.errors import FileTooLarge, UnreadableFile
-from lib.results.parsing import MOST_ROWS, as_dict, as_list
+from lib.results.parsing import MOST_ROWS, as_dict, as_list, counted
+from lib.run import LoadKind
 
 Rows = Sequence[Sequence[str]]
 
@@ -21,6 +22,12 @@ _DOT = re.compile(r"[-+]?\d+\.\d+")
 _COMMA = re.compile(r"[-+]?\d+,\d+")
 _DOT_GROUPS = re.compile(r"[-+]?\d{1,3}(?:\.\d{3})+(?:,\d+)?")
 _COMMA_GROUPS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_LOAD = re.compile(r"(?:(batch) )?(.+?)(?: (concurrent|requests/s))?")
+_KINDS = {
+    "concurrent": LoadKind.CONCURRENCY,
+    "requests/s": LoadKind.REQUEST_RATE,
+    "batch": LoadKind.BATCH,
+}
 _DRESSING = re.compile(r"^[~≈$€£\s]+|(?:[x×%]|\s)+$")
 
 
@@ -46,6 +53,18 @@ class Numbers:
         except ValueError:
             return None
         return None if math.isnan(number) else number
+
+    def parse_load(self, text: str) -> tuple[float | None, LoadKind | None]:
+        """A load and its kind where the cell says it: `8 concurrent`, `batch 4`, `8`.
+
+        `no limit` is infinite.
+        """
+        match = _LOAD.fullmatch(text.strip().casefold())
+        if match is None:
+            return None, None
+        before, number, after = match.groups()
+        value = math.inf if number == "no limit" else self.parse(number)
+        return value, _KINDS.get(before or after or "")
 
 
 def is_missing(text: str) -> bool:
@@ -83,8 +102,8 @@ def parquet_rows(name: str, data: bytes) -> Rows:
         count = file.metadata.num_rows
         if count > MOST_ROWS or file.metadata.num_columns > MOST_COLUMNS:
             raise FileTooLarge(
-                f"{name}: {count:,} rows; at most {MOST_ROWS:,} rows and {MOST_COLUMNS} columns "
-                "are read, one row a run"
+                f"{name}: {counted(count, 'row')}; at most {MOST_ROWS:,} rows and "
+                f"{MOST_COLUMNS} columns are read, one row a run"
             )
         table = file.read()
         columns = [column.to_pylist() for column in table.columns]

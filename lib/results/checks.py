@@ -2,28 +2,47 @@
 
 import math
 
-from lib.results.findings import Flag
+from lib.results.findings import Flag, Severity
 from lib.run import Run, SpecState
 
+EXACT_TOOL = "vllm-bench-serve"  # computes its throughput as output tokens over duration
 FAILED_LIMIT = 0.01
 THROUGHPUT_LIMIT = 0.01
 CHUNK_LIMIT = 1.1
 DECODE_SHARE_LIMIT = 0.1
 
 
-def inspect(run: Run, exact_throughput: bool = False) -> tuple[Flag, ...]:
-    """The flags of one run, from its own fields alone.
+def blocks_pricing(run: Run) -> str:
+    """Why the run must not be priced, as far as it alone tells; empty where nothing does.
 
-    `exact_throughput` where the tool computes it as output tokens over duration, so that a mismatch
-    means edited or mixed data; elsewhere the measured window may differ.
+    A throughput that its own tokens and duration contradict, or more than 1 % failed requests.
     """
+    return _blocking(run, "blocks pricing")
+
+
+def blocks_pairing(run: Run) -> str:
+    """Why the run must not be paired, as far as it alone tells; empty where nothing does.
+
+    More tokens accepted than drafted, or `off` although the server counted drafts.
+    """
+    return _blocking(run, "blocks pairing")
+
+
+def _blocking(run: Run, severity: Severity) -> str:
+    """The first flag of that severity: what is said of a run and what is done cannot differ."""
+    return next((f.message for f in inspect(run) if f.severity == severity), "")
+
+
+def inspect(run: Run) -> tuple[Flag, ...]:
+    """The flags of one run, from its own fields alone."""
     found = (
         _failed(run),
-        _throughput(run, exact_throughput),
+        _throughput(run),
         _inter_token(run),
         _late_first_token(run),
         _random_tokens(run),
         _too_many_accepted(run),
+        contradicted(run),
     )
     return tuple(flag for flag in found if flag)
 
@@ -34,12 +53,11 @@ def _failed(run: Run) -> Flag | None:
         return None
     share = failed / (failed + completed)
     over = share > FAILED_LIMIT
-    end = "; over 1 %, so the run is not priced" if over else ""
-    text = f"{failed} of {failed + completed} requests failed ({share:.1%}){end}"
+    text = f"{failed} of {failed + completed} requests failed ({share:.1%})"
     return Flag("failed_requests", "blocks pricing" if over else "warns", text, run.run_id)
 
 
-def _throughput(run: Run, exact: bool) -> Flag | None:
+def _throughput(run: Run) -> Flag | None:
     if not (run.output_tps and run.output_tokens and run.duration_s):
         return None
     computed = run.output_tokens / run.duration_s
@@ -50,6 +68,8 @@ def _throughput(run: Run, exact: bool) -> Flag | None:
         f"states {run.output_tps:.6g} output tok/s, but {run.output_tokens} tokens in "
         f"{run.duration_s:.6g} s are {computed:.6g} ({off:.1%} apart)"
     )
+    # Elsewhere the measured window may differ; here it means edited or mixed data.
+    exact = run.tool == EXACT_TOOL
     return Flag("throughput_mismatch", "blocks pricing" if exact else "warns", text, run.run_id)
 
 
@@ -91,9 +111,17 @@ def _random_tokens(run: Run) -> Flag | None:
 
 
 def _too_many_accepted(run: Run) -> Flag | None:
-    if run.drafts is None or run.accepted_tokens is None:
+    if run.accepted_tokens is None or run.draft_tokens is None:
         return None
-    if run.accepted_tokens <= (run.draft_tokens if run.draft_tokens is not None else math.inf):
+    if run.accepted_tokens <= run.draft_tokens:
         return None
     text = f"{run.accepted_tokens} accepted of {run.draft_tokens} drafted tokens: not possible"
     return Flag("impossible_acceptance", "blocks pairing", text, run.run_id)
+
+
+def contradicted(run: Run) -> Flag | None:
+    """The flag of a run that is called off although its server drafted."""
+    if run.spec_state is not SpecState.OFF or not run.drafts:
+        return None
+    text = f"called off, but the server counted {run.drafts} drafts"
+    return Flag("arm_contradicted", "blocks pairing", text, run.run_id)

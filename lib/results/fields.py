@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from lib.errors import InputError
-from lib.results.naming import LARGEST_K, spell
+from lib.results.naming import LARGEST_K, arm_named, spell
 from lib.results.parsing import as_count, as_number, as_text
 from lib.run import EDITABLE, PERCENTILES, LoadKind, Run, SpecState
 
@@ -122,6 +122,7 @@ _PLAIN: dict[str, tuple[str, ...]] = {
     ),
     "request_rate": ("request rate", "qps", "rate", "offered rate", "requested rate"),
     "batch": ("batch", "batch size", "bs", "static batch"),
+    "offered_load": ("load",),
     "running_mean": ("running mean", "mean running", "concurrency mean", "mean concurrency"),
     "num_prompts": ("num prompts", "prompts", "num requests", "total requests"),
     "completed": ("completed", "successful", "successful requests"),
@@ -330,6 +331,8 @@ def _choice(name: str, kind: Any, value: object) -> Any:
     text = str(value).strip().casefold()
     if kind is SpecState and (arm := spell(text)) is not None:
         return arm.state
+    if kind is LoadKind and (match := lookup(text)) is not None and match.field in LOADS:
+        return LOADS[match.field]
     if text in list(kind):
         return kind(text)
     raise InputError(f"{name} = {value!r}: one of {', '.join(kind)}")
@@ -366,7 +369,7 @@ def stated(key: str, value: object) -> dict[str, Any]:
     if match is None or match.field not in STATED or match.dimension:
         return {}
     if match.field == ARM:
-        arm = spell(str(value)) if isinstance(value, (str, bool, int)) else None
+        arm = arm_named(str(value)) if isinstance(value, (str, bool, int)) else None
         return dict(arm.fields) if arm else {}
     try:
         return {match.field: convert(match.field, value)}

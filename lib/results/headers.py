@@ -1,10 +1,13 @@
-"""What the headers of a table mean: fields, and arms that have columns of their own."""
+"""What the headers of a table mean: fields, and arms in columns of their own or in one column."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lib.errors import InputError
+from lib.results.cells import Rows, is_missing
 from lib.results.fields import (
+    ARM,
     LOADS,
     Match,
     is_number,
@@ -14,13 +17,16 @@ from lib.results.fields import (
     unit_factor,
     words_of,
 )
-from lib.results.naming import ArmName, parse_arm, spell
+from lib.results.naming import ArmName, arm_named, notation, parse_arm, spell
 from lib.run import SpecState
 
 IGNORE = "ignore"
 OUTCOMES = ("output_tps", "tpot_ms_mean", "tpot_ms_p50", "multiplier", "goodput_rps")
 PER_GPU, PER_USER = "per GPU", "per user"
 LONGEST_METHOD = 60
+_WRITTEN = re.compile(
+    r"(?<![^\s,;|/(\[])([a-z][\w.+-]+:\s?(?:\d{1,4}|schedule))(?![a-z0-9.:])", re.IGNORECASE
+)
 _FILLERS = {"static", "fixed", "with", "and", "decode", "decoding", "tokens", "draft", "num"}
 
 
@@ -52,8 +58,12 @@ def understand(headers: Sequence[str], mapping: Mapping[str, str]) -> list[Under
     """
     found: list[Understood] = []
     taken: set[tuple[str, str]] = set()
+    arms_in_rows = any(_names(header, ARM) for header in headers)
     for place, header in enumerate(h.strip() for h in headers):
-        column = _mapped(place, header, mapping) if header in mapping else _matched(place, header)
+        if header in mapping:
+            column = _mapped(place, header, mapping)
+        else:
+            column = _matched(place, header) or _of_one_arm(place, header, arms_in_rows)
         if column is None or column.meaning in taken:
             continue
         taken.add(column.meaning)
@@ -80,10 +90,42 @@ def _mapped(place: int, header: str, mapping: Mapping[str, str]) -> Understood |
 def _matched(place: int, header: str) -> Understood | None:
     if (match := lookup(header)) is not None:
         return Understood(place, header, match)
+    return _written(place, header)
+
+
+def _written(place: int, header: str) -> Understood | None:
+    """A column of the arm that the header writes as a run does: `eagle3:4 tok/s`."""
+    for written in _WRITTEN.finditer(header):
+        arm = notation(written[1])
+        if arm is None or _names_another_field(written[1].partition(":")[0]):
+            continue
+        match = lookup(f"{header[: written.start()]} {header[written.end() :]}")
+        if match and _is_outcome(match):
+            return Understood(place, header, match, arm, written[1])
+    return None
+
+
+def _names(header: str, field: str) -> bool:
+    match = lookup(header)
+    return match is not None and match.field == field
+
+
+def _names_another_field(text: str) -> bool:
+    """Whether `tp:2` or `batch:8` would be taken for an arm; a draft model is a method too."""
+    match = lookup(text)
+    return match is not None and match.field not in (ARM, "draft_model")
+
+
+def _of_one_arm(place: int, header: str, arms_in_rows: bool) -> Understood | None:
+    """A column of the arm that the header names; `arm` is the one that each row names."""
     words = tuple(words_of(header))
+    if words[-1:] in (("off",), (ARM,)):
+        words = (*words[-1:], *words[:-1])  # `tok/s off`
     for cut in range(1, len(words)):
         match, prefix = lookup_words(words[cut:]), " ".join(words[:cut])
-        if match and _is_outcome(match) and (arm := spell(prefix)) and prefix != "draft":
+        by_row = prefix == ARM and arms_in_rows
+        arm = ArmName(SpecState.ON) if by_row else spell(prefix)
+        if match and _is_outcome(match) and arm and prefix != "draft":
             return Understood(place, header, match, distinct(arm), prefix)
     return None
 
@@ -101,8 +143,27 @@ def distinct(arm: ArmName) -> ArmName:
     return replace(arm, method=name.replace(":", " ").replace("=", " ")[:LONGEST_METHOD])
 
 
+def arm_names(rows: Rows, columns: Sequence[Understood]) -> dict[str, ArmName]:
+    """Arms by the text of the arm column. With a recognised baseline, any other text is an arm."""
+    place = next((c.place for c in columns if c.match.field == ARM), None)
+    if place is None:
+        return {}
+    texts = {row[place].strip() for row in rows[1:] if place < len(row)}
+    texts = {text for text in texts if not is_blank(ARM, text)}
+    named = {t: arm for t in texts if (arm := arm_named(t)) is not None}
+    beside = [c.arm for c in columns if c.arm is not None]
+    if any(arm.state is SpecState.OFF for arm in (*named.values(), *beside)):
+        for text in texts - named.keys():
+            named[text] = ArmName(SpecState.ON, rest=(text,))
+    return {text: distinct(arm) for text, arm in named.items()}
+
+
+def is_blank(name: str, text: str) -> bool:
+    """Whether a cell states nothing; `none` in a column of arms names the baseline."""
+    return is_missing(text) and not (name == ARM and text.casefold() == "none")
+
+
 def is_whole(columns: Sequence[Understood]) -> bool:
     """Whether a table with these columns has a load and an outcome."""
     fields = {c.match.field for c in columns}
-    load = fields & LOADS.keys() or {"offered_load", "load_kind"} <= fields
-    return bool(load) and bool(fields & set(OUTCOMES))
+    return bool(fields & {*LOADS, "offered_load"}) and bool(fields & set(OUTCOMES))

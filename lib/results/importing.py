@@ -6,8 +6,10 @@ from pathlib import Path
 
 from lib.errors import FileError, FileTooLarge, InputError
 from lib.results import arms
+from lib.results.parsing import counted
 from lib.results.reading import Reading, read
 from lib.results.store import Store
+from lib.run import GROUPS, Run, SpecState
 from lib.settings import number
 
 
@@ -60,12 +62,15 @@ def import_paths(
     """Import every file below `paths` into `study`.
 
     `arm_rules` are 'GLOB=METHOD[:K]' (first match wins), `settings` are 'field=value' for what the
-    files cannot know. Raises InputError before anything is read where a path, rule or setting is
-    wrong; a file that cannot be used is listed as refused and changes nothing.
+    files cannot know. A file that is there already names the arm of those of its stored runs that
+    have none, and states the settings about them. Raises InputError before anything is read where
+    a path, rule or setting is wrong; a file that cannot be used is listed as refused and changes
+    nothing.
     """
     rules = [arms.parse_rule(text) for text in arm_rules]
     stated = dict(arms.parse_set(text) for text in settings)
     report = ImportReport()
+    unnamed = _without_arm(store, study.strip())
     # A run that a tool wrote as JSON and as CSV is taken from the JSON.
     found = sorted(list_files(paths), key=lambda f: (f[1].suffix.lower() != ".json", f[0]))
     for name, path in found:
@@ -80,6 +85,10 @@ def import_paths(
         if added.duplicate_of is not None:
             report.duplicates.append(Duplicate(name, added.duplicate_of))
             flags = {"duplicate": f"the same runs as {added.duplicate_of}"}
+        unnamed |= {r.run_id for r in reading.runs if r.arm is None} - set(added.duplicates)
+        if named := _name(store, study.strip(), reading, unnamed & set(added.duplicates), stated):
+            unnamed -= named
+            flags["arm_named"] = f"the arm of {counted(len(named), 'stored run')} was named"
         report.files.append(
             ImportedFile(
                 name,
@@ -91,6 +100,33 @@ def import_paths(
             )
         )
     return report
+
+
+def _without_arm(store: Store, study: str) -> set[str]:
+    """Ids of the study's runs whose arm nobody has named."""
+    if study not in store.studies():
+        return set()
+    return {r.run_id for r in store.study(study).runs if r.arm is None}
+
+
+def _name(
+    store: Store, study: str, reading: Reading, run_ids: set[str], stated: Mapping[str, object]
+) -> set[str]:
+    """Give these stored runs the arm that the reading has for them, and the fields stated.
+
+    The ids of those it has one for.
+    """
+    named = {r.run_id: r for r in reading.runs if r.run_id in run_ids and r.arm is not None}
+    for run_id, run in named.items():
+        store.update(study, [run_id], {**_arm_of(run), **stated})
+    return set(named)
+
+
+def _arm_of(run: Run) -> dict[str, object]:
+    """What a run says of its arm; for off also that it has nothing of a drafter."""
+    fields = {name: getattr(run, name) for name in ("spec_state", *GROUPS.speculation)}
+    off = run.spec_state is SpecState.OFF
+    return {name: value for name, value in fields.items() if off or value is not None}
 
 
 def list_files(paths: Sequence[Path]) -> Iterator[tuple[str, Path]]:

@@ -1,7 +1,7 @@
-"""What a name says about an arm: `base`, `k4`, `EAGLE-3 (K=4)`, `mtp2`, `nospec`, `off`."""
+"""What a name says about an arm: `base`, `k4`, `EAGLE-3 (K=4)`, `mtp2`, `nospec`, `eagle3:4`."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lib.errors import InputError
 from lib.run import OFF, SpecState
@@ -32,7 +32,14 @@ _METHOD = re.compile(
 _EAGLE_VERSIONS = {"1": "eagle", "2": "eagle2", "3": "eagle3", "31": "eagle3.1", "3.1": "eagle3.1"}
 _K = re.compile(r"(?:k|gamma|nst)(\d{1,4})")
 _K_WORDS = {"k", "gamma", "nst"}
-_SPLIT_METHODS = {("n", "gram"): "ngram", ("p", "eagle"): "peagle", ("draft", "model"): "draft"}
+_COUNTS = ([], *([word] for word in (*_K_WORDS, "tokens", "token")))  # `K: 4` names no method
+_SPLIT_METHODS = {
+    ("n", "gram"): "ngram",
+    ("p", "eagle"): "peagle",
+    ("draft", "model"): "draft_model",
+}
+_SCHEDULE = "schedule"
+_NOTATION = re.compile(rf"([^:]+):\s*(\d{{1,4}}|{_SCHEDULE})")
 
 
 @dataclass(frozen=True)
@@ -68,7 +75,13 @@ class _Notes:
 
 
 def spell(text: str) -> ArmName | None:
-    """The arm that `text` names; None where it names none or contradicts itself."""
+    """The arm that `text` names; None where it names none or contradicts itself.
+
+    METHOD:K counts where the method is a known one: a label may say `run:3` or a time of day.
+    """
+    written = notation(text)
+    if written is not None and _is_known(written):
+        return written
     words = _TOKEN.findall(text.casefold().replace("w/o", "without"))
     if len(words) == 1 and words[0] in _OFF_ALONE:
         return ArmName(SpecState.OFF)
@@ -157,6 +170,38 @@ def _note_method(notes: _Notes, words: list[str], at: int) -> int:
     return 1
 
 
+def _is_known(arm: ArmName) -> bool:
+    if arm.method is None:
+        return True
+    named = spell(arm.method)
+    return named is not None and named.method is not None and not named.rest and named.k is None
+
+
+def notation(text: str) -> ArmName | None:
+    """The arm written as a run writes its own: `off`, METHOD:K or METHOD:schedule; else None.
+
+    The method is any text, kept as typed.
+    """
+    bare = text.strip()
+    if bare.casefold() == OFF:
+        return ArmName(SpecState.OFF)
+    written = _NOTATION.fullmatch(bare)
+    if written is None or _TOKEN.findall(written[1].casefold())[-1:] in _COUNTS:
+        return None
+    scheduled = written[2] == _SCHEDULE
+    try:
+        stated = parse_arm(f"{written[1]}:0" if scheduled else bare)
+    except InputError:
+        return None
+    named = ArmName(*stated.values())  # type: ignore[arg-type]
+    return replace(named, k=None, schedule="adaptive") if scheduled else named
+
+
+def arm_named(text: str) -> ArmName | None:
+    """The arm that a text which is about an arm names: as a run writes it, else as `spell`."""
+    return notation(text) or spell(text)
+
+
 def repeat_of(text: str) -> int | None:
     """The repeat that a name states: `r1`, `run=2`, `rep3`, `repeat-1`, `trial2`."""
     words = _TOKEN.findall(text.casefold())
@@ -179,7 +224,9 @@ def parse_arm(text: str) -> dict[str, object]:
     if not colon and (method.casefold() == "base" or (named and named.state is SpecState.OFF)):
         return _arm_fields(SpecState.OFF, None, None)
     k = int(k_text) if re.fullmatch(r"\d{1,4}", k_text) else None
-    unusable = not method or len(method) > 60 or not method.isprintable() or method == OFF
+    unusable = (
+        not method or len(method) > 60 or not method.isprintable() or method.casefold() == OFF
+    )
     if unusable or (colon and (k is None or k > LARGEST_K)):
         raise InputError(
             f"arm {text!r}: off, METHOD or METHOD:K, with K a whole number of 0 to {LARGEST_K}"

@@ -173,7 +173,7 @@ def _tolerant(name: str, data: bytes) -> Documents:
 
 def _where(name: str, error: json.JSONDecodeError, end: int, whole: int) -> UnreadableFile:
     place = f"line {error.lineno}, column {error.colno}"
-    before = f" after {whole} whole objects" if whole else ""
+    before = f" after {counted(whole, 'whole object')}" if whole else ""
     if error.pos >= end or error.msg.startswith("Unterminated"):
         return UnreadableFile(
             f"{name}: truncated JSON, it breaks off in the value at {place}{before}; copy it again"
@@ -243,6 +243,11 @@ def _csv(name: str, text: str, delimiter: str) -> Iterator[list[str]]:
             yield row
     except csv.Error as error:
         raise UnreadableFile(f"{name}: line {reader.line_num} is not CSV ({error})") from None
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 value`, `2 values`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def as_number(value: object) -> float | None:

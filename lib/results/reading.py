@@ -11,7 +11,7 @@ from lib import settings
 from lib.errors import FileTooLarge, UnknownFormat, UnreadableFile
 from lib.results import cells, parsing, redaction
 from lib.results.findings import KNOWN, Column, Findings, Flag, shorten
-from lib.results.parsing import as_dict, as_list
+from lib.results.parsing import as_dict, as_list, counted
 from lib.results.tools import guidellm, table, vllm_bench
 from lib.run import Run
 
@@ -127,11 +127,12 @@ def _find_json(
     flat = [v for value in values for v in (as_list(value) or [value])]
     if any(vllm_bench.recognise(v) for v in flat):
         return _Found(vllm_bench.find(name, flat, sha256), document, flags)
-    vllm_bench.refuse_sidecars(name, flat)
+    if (beside := vllm_bench.find_sidecar(flat)) is not None:
+        return _Found(beside, document, flags)
+    columns = table.offered(cells.json_rows(values))
+    way_out = "; its keys can be mapped to fields by hand" if columns else ""
     raise UnknownFormat(
-        f"{name}: no reader knows {_keys(values)}; known are {KNOWN}; "
-        "its keys can be mapped to fields by hand",
-        table.offered(cells.json_rows(values)),
+        f"{name}: no reader knows {_keys(values)}; known are {KNOWN}{way_out}", columns
     )
 
 
@@ -155,7 +156,8 @@ def _text_table(rows: Sequence[Sequence[str]], headers: int, keep: bool) -> byte
 
 
 def _nonfinite(count: int) -> tuple[Flag, ...]:
-    text = f"{count} values are NaN or Infinity; read as missing, an infinite rate as unlimited"
+    values = f"{counted(count, 'value')} {'is' if count == 1 else 'are'}"
+    text = f"{values} NaN or infinite; read as missing, an infinite rate as unlimited"
     return (Flag("nonfinite_values", "warns", text),) if count else ()
 
 
@@ -167,7 +169,7 @@ def _keys(values: Sequence[object]) -> str:
     items = as_list(first)
     keys = dict.fromkeys(k for item in items[:100] for k in as_dict(item))
     if keys:
-        return f"a list of {len(items)} objects with the keys {shorten(keys)}"
+        return f"a list of {counted(len(items), 'object')} with the keys {shorten(keys)}"
     kind = {float: "numbers", int: "numbers", str: "texts", list: "lists"}
     held = {kind.get(type(i), "values") for i in items[:100]} or {"nothing"}
     return f"a list of {' and '.join(sorted(held))}, which has no keys"

@@ -83,6 +83,7 @@ def _offer_demo(staging: Staging) -> None:
             type="tertiary",
             icon=":material/download:",
         )
+        st.caption("Unpack the archive before dropping its files.", width="content")
 
 
 def files() -> None:

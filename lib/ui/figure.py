@@ -59,18 +59,18 @@ def chart(
     key: str, title: str, figure: go.Figure | Fields, alt: str, columns: Callable[[], Columns]
 ) -> None:
     """A titled figure with its data as CSV; `columns` are asked for on the click."""
-    csv_button(f"over-{key}", columns)
+    csv_button(key, columns, f"csv-over-{key}")
     draw(figure, f"plot-{key}", alt, title)
 
 
-def csv_button(key: str, columns: Callable[[], Columns]) -> None:
-    """Download columns as `<key>.csv`; they are asked for on the click."""
+def csv_button(name: str, columns: Callable[[], Columns], key: str = "") -> None:
+    """Download columns as `<name>.csv`; they are asked for on the click."""
     st.download_button(
         "CSV",
         lambda: csv_text(columns()),
-        f"{key.removeprefix('over-')}.csv",
+        f"{name}.csv",
         "text/csv",
-        key=f"csv-{key}",
+        key=key or f"csv-{name}",
         on_click="ignore",
         type="tertiary",
     )

@@ -23,12 +23,45 @@ def draw(found: Findings) -> None:
         _judge()
 
 
+def build(found: Findings) -> schedules.Schedule | str:
+    """The schedule under the choices of this card, on whichever page; or why there is none."""
+    max_num_seqs = study.max_num_seqs()
+    if max_num_seqs is None:
+        return "Type the engine's max_num_seqs in the sidebar: the schedule must reach up to it."
+    try:
+        return schedules.build(
+            found.comparison,
+            max_num_seqs,
+            st.session_state.get("objective") or next(iter(schedules.OBJECTIVES)),
+            tail=st.session_state.get("tail"),
+            method=_chosen("method", methods(found)),
+            protocol=_chosen("protocol", protocols(found)),
+        )
+    except DraftworthError as error:
+        return str(error)
+
+
+def methods(found: Findings) -> list[str]:
+    """Draft methods that a schedule can be written for: those with a fixed K."""
+    return distinct(r.draft_method for r in found.study.runs if r.num_speculative_tokens)
+
+
+def protocols(found: Findings) -> list[str]:
+    """What tells curves of one arm apart, where the study has several."""
+    return distinct(a.pairs.protocol for a in found.arms)
+
+
+def _chosen(key: str, options: list[str]) -> str | None:
+    chosen = st.session_state.get(key)
+    return chosen if chosen in options else next(iter(options), None)
+
+
 def _write(found: Findings) -> None:
-    columns = st.columns(3)
-    objective = columns[0].selectbox(
+    places = iter(st.columns(4))
+    next(places).selectbox(
         "Objective", list(schedules.OBJECTIVES), key="objective", bind="query-params"
     )
-    tail = columns[1].selectbox(
+    next(places).selectbox(
         "Above the measured range",
         schedules.TAILS,
         index=None,
@@ -37,38 +70,44 @@ def _write(found: Findings) -> None:
         bind="query-params",
         help="off writes K = 0 there, carry keeps the last K; both are unmeasured.",
     )
-    methods = distinct(r.draft_method for r in found.study.runs)
-    method = (
-        columns[2].selectbox("Draft method", methods, key="method", bind="query-params")
-        if len(methods) > 1
-        else next(iter(methods), None)
-    )
-    max_num_seqs = study.max_num_seqs()
-    if max_num_seqs is None:
-        st.info("Type the engine's max_num_seqs in the sidebar: the schedule must reach up to it.")
-        return
-    try:
-        built = schedules.build(
-            found.comparison, max_num_seqs, str(objective), tail=tail, method=method
-        )
-    except DraftworthError as error:
-        st.info(plain_md(str(error)))
+    for label, key, options in (
+        ("Draft method", "method", methods(found)),
+        ("Protocol", "protocol", protocols(found)),
+    ):
+        if len(options) > 1:
+            next(places).selectbox(label, options, key=key, bind="query-params")
+    built = build(found)
+    if isinstance(built, str):
+        st.info(plain_md(built))
         return
     _tiers(built)
-    _config(built, method or "METHOD")
+    _config(built, found)
     for warning in built.warnings:
         st.caption(f":material/warning: {plain_md(warning)}")
 
 
-def _config(built: schedules.Schedule, method: str) -> None:
+def _config(built: schedules.Schedule, found: Findings) -> None:
+    """What to copy: the ranges, or the fixed K where it is within a hair of them."""
+    method = _chosen("method", methods(found)) or "METHOD"
+    drafter = next(
+        iter(distinct(r.draft_model for r in found.study.runs if r.draft_method == method)), None
+    )
+    advised = built.best_fixed_k if built.gain_over_fixed < schedules.WORTH_A_SCHEDULE else None
     try:
-        config = schedules.speculative_config(built, method, None)
+        if advised is not None and len(built.tiers) > 1:
+            config = engine_schedule.config(method, drafter, advised) if advised else {}
+        else:
+            config = schedules.speculative_config(built, method, drafter)
     except DraftworthError as error:
         st.info(plain_md(str(error)))
         return
     if config:
         st.code(json.dumps(config), language="json", wrap_lines=True)
         st.code(schedules.vllm_flag(config), language="bash", wrap_lines=True)
+        if drafter is None:
+            st.caption(
+                "The drafter's model is not recorded: add `model` where the method needs one."
+            )
 
 
 def _tiers(built: schedules.Schedule) -> None:
@@ -99,10 +138,21 @@ def _judge() -> None:
         persist_state="session",
     )
     most = columns[1].number_input(
-        "num_speculative_tokens", min_value=1, value=None, step=1, key="check-k"
+        "num_speculative_tokens",
+        min_value=1,
+        value=None,
+        step=1,
+        key="check-k",
+        persist_state="session",
     )
     seqs = columns[2].number_input(
-        "max_num_seqs", min_value=1, max_value=study.MAX_SEQS, value=None, step=1, key="check-seqs"
+        "max_num_seqs",
+        min_value=1,
+        max_value=study.MAX_SEQS,
+        value=None,
+        step=1,
+        key="check-seqs",
+        persist_state="session",
     )
     if not text or most is None or seqs is None:
         st.caption("Paste a schedule and type both numbers: it is judged as the engine would.")

@@ -5,12 +5,15 @@ from collections.abc import Sequence
 import streamlit as st
 
 from lib.errors import DraftworthError, StoreError
-from lib.evidence.findings import Findings, find
+from lib.evidence.findings import Findings, find, load_kinds
+from lib.money.pricing import Rate
 from lib.report.format import load as load_text
 from lib.report.format import plain_md
+from lib.report.load_figures import LOAD_TITLES
 from lib.results import catalogue, published
 from lib.results.store import Store
-from lib.run import PERCENTILES, Run, Slo, Study
+from lib.run import PERCENTILES, LoadKind, Run, Slo, Study
+from lib.ui import inputs
 
 MAX_SEQS = 65_536
 
@@ -53,7 +56,17 @@ def picker() -> None:
     if study is None:
         return
     st.caption(plain_md(study.heading))
-    loads = _loads(study)
+    kinds = load_kinds(study)
+    if len(kinds) > 1:
+        st.selectbox(
+            "Kind of load",
+            kinds,
+            format_func=lambda kind: LOAD_TITLES[kind],
+            key="load_kind",
+            bind="query-params",
+            help="A figure and a verdict are about one kind; curves over two are never joined.",
+        )
+    loads = _loads(study, load_kind(study))
     st.selectbox(
         "Operating load",
         loads,
@@ -80,6 +93,13 @@ def current() -> Study | None:
         return None
 
 
+def load_kind(study: Study) -> LoadKind | None:
+    """The kind of load that is looked at: as chosen, else the one with the most runs."""
+    kinds = load_kinds(study)
+    chosen = st.session_state.get("load_kind")
+    return chosen if chosen in kinds else next(iter(kinds), None)
+
+
 def operating_load() -> float | None:
     """The load that the person named; None until then."""
     found = st.session_state.get("load")
@@ -92,7 +112,7 @@ def findings(metric: str = "output_tps") -> Findings | None:
     if study is None:
         return None
     try:
-        return _findings(study.name, _token(study.name), metric, overrides())
+        return _findings(study.name, _token(study.name), metric, overrides(), load_kind(study))
     except DraftworthError as error:
         st.info(plain_md(str(error)), icon=":material/info:")
         return None
@@ -106,6 +126,18 @@ def overrides() -> frozenset[str]:
 def stated() -> frozenset[str]:
     """Unrecorded protocol fields of which the person states that both arms agree."""
     return frozenset(st.session_state.get("stated") or ())
+
+
+def rate() -> Rate:
+    """What the person pays, as typed on the price page; nothing is assumed."""
+    value = inputs.value
+    gpus = value("gpu_count")
+    return Rate(
+        value("usd_per_gpu_hour"),
+        None if gpus is None else int(gpus),
+        value("utilization"),
+        value("extra_usd_per_hour") or 0.0,
+    )
 
 
 def slo() -> Slo | None:
@@ -136,7 +168,7 @@ def _service_fields() -> None:
             bind="query-params",
         )
     st.selectbox(
-        "for the requests at",
+        "Percentile of the requests",
         PERCENTILES,
         index=len(PERCENTILES) - 1,
         key="slo_percentile",
@@ -183,12 +215,15 @@ def _study(name: str, token: str) -> Study:
 
 
 @st.cache_resource(max_entries=64, show_spinner="Comparing the arms")
-def _findings(name: str, token: str, metric: str, overridden: frozenset[str]) -> Findings:
-    return find(_study(name, token), metric, overridden)
+def _findings(
+    name: str, token: str, metric: str, overridden: frozenset[str], kind: LoadKind | None
+) -> Findings:
+    return find(_study(name, token), metric, overridden, kind)
 
 
-def _loads(study: Study) -> list[float]:
-    return sorted({r.offered_load for r in study.runs if r.offered_load is not None})
+def _loads(study: Study, kind: LoadKind | None) -> list[float]:
+    runs = [r for r in study.runs if r.load_kind is kind]
+    return sorted({r.offered_load for r in runs if r.offered_load is not None})
 
 
 def _short(title: str, most: int = 60) -> str:

@@ -207,7 +207,9 @@ def test_a_preset_moves_the_sliders(server: str, watched: Any) -> None:
     until(page, f"{FIRST_METRIC} === '1.93×'")
     shows(page, "Acceptance α", "0.71")
     shows(page, "Draft length γ", "3")
-    assert "measured for these inputs: 1.4×" in page.inner_text(".st-key-answer").lower()
+    page.get_by_text("Measured for these inputs: 1.4×").wait_for()
+    page.get_by_role("button", name="how").click()
+    page.get_by_test_id("stPopoverBody").get_by_text("2211.17192").first.wait_for()
 
 
 def test_a_cold_deep_link_has_menu_and_page(server: str, watched: Any) -> None:

@@ -45,7 +45,7 @@ def test_from_two_files_to_the_crossover_and_the_price(server: str, watched: Any
     assert "Multiplier over load" in figure.get_attribute("aria-label")
 
     go(page, "Price")
-    reads(page, "Nothing is priced yet")
+    reads(page, "Nothing is priced")
     type_exact(page, "Price", "2")
     type_exact(page, "GPUs", "4")
     type_exact(page, "Utilisation", "50 %")
@@ -88,8 +88,8 @@ def first_start(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Iter
 def test_the_first_page_is_judged_and_cited(first_start: str, watched: Any) -> None:
     page = watched.open(first_start)
     until(page, "location.pathname.endsWith('/decision')")
-    reads(page, "draft_model:4 is ahead at batch 1 and is behind at 2 to 8 (crosses at 1.37")
-    reads(page, "Type a $/h to price it.")
+    reads(page, "draft_model:4 is ahead at batch 1 and is behind at 2 to 8 (crosses at 1.369")
+    reads(page, "Name the operating load and type a $/h to price it.")
     reads(page, "table D")
     until(page, "document.querySelectorAll('.figure .main-svg').length > 0")
 

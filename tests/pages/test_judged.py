@@ -1,5 +1,6 @@
 """Compare, price and decision on the studies that ship: what they say and what they leave open."""
 
+import html
 import json
 
 import pytest
@@ -19,9 +20,9 @@ def said(app: AppTest) -> str:
     return "\n".join(str(b.value) for b in blocks)
 
 
-def heading(app: AppTest) -> str:
-    """The answer, as it reads: markup escapes undone."""
-    return said(app).replace("&#46;", ".").replace("&#58;", ":").replace("&#95;", "_")
+def unescaped(app: AppTest) -> str:
+    """What the page says, as it reads: markup escapes undone."""
+    return html.unescape(said(app)).replace("\u2060", "")
 
 
 @pytest.mark.parametrize("page", ["compare", "price", "decision", "results"])
@@ -35,12 +36,12 @@ def test_every_study_renders_on_every_page(name: str, page: str) -> None:
 
 def test_the_first_visit_sees_a_judged_published_sweep() -> None:
     app = start("decision")
-    assert "is ahead at batch 1" in heading(app)
-    assert "crosses at 1.37" in heading(app)
+    assert "is ahead at batch 1" in unescaped(app)
+    assert "crosses at 1.369" in unescaped(app)
     assert "Name your operating load" in said(app)
-    assert "Type a $/h to price it" in said(app).replace("&#36;", "$").replace("&#47;", "/")
+    assert "Type a $/GPU-h" in unescaped(app)
     (figure,) = figures(app)
-    assert "crosses at 1.37" in str(figure["spec"])
+    assert "crosses at 1.369" in str(figure["spec"])
 
 
 def test_compare_names_the_crossing_and_the_schedule() -> None:
@@ -58,33 +59,31 @@ def test_compare_names_the_crossing_and_the_schedule() -> None:
 def test_compare_on_tpot() -> None:
     app = start("compare", study=DEMO, metric="Mean TPOT")
     assert app.session_state["metric"] == "tpot_ms"
-    assert any("Mean TPOT" in h.value or "mean tpot" in h.value for h in app.subheader)
+    assert any("mean tpot" in str(f).lower() for f in figures(app))
 
 
 def test_a_study_without_the_metric_says_so() -> None:
     app = start("compare", study=L4, metric="Mean TPOT")
     assert not app.exception
-    assert "No load has mean tpot in both arms" in said(app)
+    assert "Mean TPOT is not recorded in both arms at any load" in said(app)
 
 
 def test_price_starts_empty_and_says_what_it_blocks() -> None:
     app = start("price", study=L4, load="1")
-    assert "type a $/GPU-h" in said(app).replace("&#36;", "$").replace("&#47;", "/").replace(
-        "&#45;", "-"
-    )
+    assert "type a $/GPU-h, type the utilisation" in unescaped(app)
     assert not app.metric
 
 
 def test_price_of_a_published_sweep() -> None:
     app = start("price", study=L4, load="1", **PAID)
-    assert metric(app, "$ per 1M off") == "$6.20"
-    assert metric(app, "$ per 1M with") == "$5.44"
+    assert metric(app, "$/1M output, off") == "$6.20"
+    assert metric(app, "$/1M output, with") == "$5.44"
     assert metric(app, "Saving") == "12 %"
 
 
 def test_price_uses_the_recorded_gpu_count() -> None:
     app = start("price", study=B300, load="1", usd_per_gpu_hour="4", utilization="1")
-    assert metric(app, "$ per 1M off") == f"${4 * 8 * 1e6 / 3600 / 101:.2f}"
+    assert metric(app, "$/1M output, off") == f"${4 * 8 * 1e6 / 3600 / 101:.2f}"
 
 
 def test_a_missed_slo_takes_the_price_away() -> None:

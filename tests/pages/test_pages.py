@@ -91,13 +91,13 @@ def test_a_preset_sets_the_sliders_and_its_citation() -> None:
         0.11,
     )
     assert all(found[k]["revision"] == 1 for k in ("alpha", "gamma", "c"))
-    assert any("1.4×" in m.value for m in app.markdown)
+    assert any("1.4×" in c.value for c in app.caption)
 
 
 def test_alpha_not_above_c_says_that_no_length_pays() -> None:
     app = start("screen", alpha="0.1", c="0.1")
     assert any("no draft length pays while α ≤ c" in m.value for m in app.markdown)
-    assert any("Corollary 3.9" in m.value for m in app.markdown)
+    assert any("Corollary 3.9" in c.value for c in app.caption)
 
 
 def test_c_from_two_speeds() -> None:

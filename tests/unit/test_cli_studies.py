@@ -9,6 +9,7 @@ from typer.testing import CliRunner, Result
 
 from lib.cli import app
 from lib.results import published
+from lib.results.store import Store
 from tests.unit.evidence.builders import PRINTED
 
 CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "vllm"
@@ -120,6 +121,55 @@ def test_import_with_an_unmatched_file_flags_it(tmp_path: Path, monkeypatch: Any
     refused = run("import", str(tmp_path / "page.html"), "--study", "s", "--json")
     assert refused.exit_code == 1
     assert json.loads(refused.stdout)["refused"][0]["file"] == "page.html"
+
+
+def test_importing_again_names_the_arm_of_stored_runs(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("DRAFTWORTH_STORE", str(tmp_path / "store.duckdb"))
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name, data in published.demo_files():
+        if name.endswith("c8-r1.json") and not name.startswith("k2"):
+            (folder / name).write_bytes(data)
+    to = (str(folder), "--study", "s")
+    assert answer("import", *to, "--arm", "base-*=off", "--set", "gpu=L4")["imported"] == 2
+    silent = answer("import", *to, "--set", "gpu=H100")
+    assert {tuple(f["flags"]) for f in silent["files"]} == {("duplicate",)}
+
+    rules = ("--arm", "k4-*=sim:4", "--arm", "base-*=mtp:2", "--set", "gpu=H100")
+    again = answer("import", *to, *rules)
+    assert again["imported"] == 0
+    assert {d["file"] for d in again["duplicates"]} == {"base-c8-r1.json", "k4-c8-r1.json"}
+    by_name = {f["file"]: f for f in again["files"]}
+    assert by_name["base-c8-r1.json"]["flags"] == ["duplicate"]
+    assert by_name["k4-c8-r1.json"]["flags"] == ["duplicate", "arm_named"]
+    assert by_name["k4-c8-r1.json"]["messages"][1] == "the arm of 1 stored run was named"
+    store = Store.open()
+    try:
+        assert {(r.arm, r.gpu) for r in store.study("s").runs} == {("off", "L4"), ("sim:4", "H100")}
+    finally:
+        store.close()
+    once_more = answer("import", *to, *rules)
+    assert {tuple(f["flags"]) for f in once_more["files"]} == {("duplicate",)}
+
+
+def test_a_folder_of_sidecars_is_no_failure(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("DRAFTWORTH_STORE", str(tmp_path / "store.duckdb"))
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "run.pytorch.json").write_text('[{"benchmark": {}, "model": {}, "metric": {}}]')
+    (folder / "x.failure.json").write_text('{"error_type": "RuntimeError", "error": "no GPU"}')
+    said = answer("import", str(folder), "--study", "s")
+    assert (said["imported"], said["refused"], said["duplicates"]) == (0, [], [])
+    assert {(f["file"], f["runs"], *f["flags"]) for f in said["files"]} == {
+        ("run.pytorch.json", 0, "sidecar"),
+        ("x.failure.json", 0, "failed_run"),
+    }
+    assert any("RuntimeError: no GPU" in m for f in said["files"] for m in f["messages"])
+    store = Store.open()
+    try:
+        assert store.studies() == ()
+    finally:
+        store.close()
 
 
 @pytest.mark.parametrize(

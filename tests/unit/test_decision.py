@@ -10,6 +10,7 @@ from lib import decision
 from lib.decision import ScreenInputs, State
 from lib.estimate import Basis
 from lib.evidence.findings import Findings, find
+from lib.evidence.schedule import build
 from lib.money.pricing import Rate, price_pairs
 from lib.run import GROUPS, LoadKind, Run, SpecState, Study
 
@@ -161,7 +162,7 @@ def test_the_gates_from_screen_to_monitor() -> None:
     rate = Rate(usd_per_gpu_hour=2.0, gpu_count=1, utilization=0.5)
     priced = [p for p in price_pairs(found, found.arms[0], rate) if p.on.load == 4]
     screen = ScreenInputs(0.75, 4, 0.1, Basis.ASSUMED, "From your sliders.")
-    gates = decision.gates(found, result, screen, priced, 64)
+    gates = decision.gates(found, result, screen, priced, build(found.comparison, 64))
     assert [g.title for g in gates] == [
         "Screen",
         "A/B at your load",
@@ -188,14 +189,14 @@ def test_the_gates_from_screen_to_monitor() -> None:
 def test_a_screen_passes_on_measured_inputs_only(basis: Basis, c: float, state: State) -> None:
     found = sweep(CURVE)
     screen = ScreenInputs(0.75, 4, c, basis, "somewhere")
-    gates = decision.gates(found, decision.verdict(found, None), screen, [], None)
+    gates = decision.gates(found, decision.verdict(found, None), screen, [], "Type it.")
     assert gates[0].state is state
 
 
 def test_gates_say_what_is_missing() -> None:
     found = sweep(CURVE)
     result = decision.verdict(found, None)
-    gates = decision.gates(found, result, None, [], None)
+    gates = decision.gates(found, result, None, [], "Type it.")
     assert all(g.state is State.MISSING for g in gates)
     assert all(g.missing for g in gates)
 
@@ -207,3 +208,12 @@ def test_the_theorem_never_prices() -> None:
     (pair,) = price_pairs(found, found.arms[0], rate)
     assert pair.complete is not None
     assert pair.complete[2].value < 0
+
+
+def test_arms_not_measured_there_are_not_said_to_lose() -> None:
+    runs = [*sweep({4: 0.8}).study.runs]
+    runs += [run(8, 800) for _ in range(3)] + [run(8, 1200, 2) for _ in range(3)]
+    found = decision.verdict(find(Study("s", tuple(runs))), 4)
+    assert found.state is State.FAILED
+    assert found.sentence.startswith("eagle3:4 loses at 4")
+    assert "1 arm was not measured there" in found.sentence

@@ -18,11 +18,13 @@ from lib.results.headers import (
     PER_GPU,
     PER_USER,
     Understood,
-    distinct,
+    arm_names,
+    is_blank,
     is_whole,
     understand,
 )
-from lib.results.naming import ArmName, spell
+from lib.results.naming import ArmName
+from lib.results.parsing import counted
 from lib.run import LoadKind, Run, SpecState
 
 TOOL = "table"
@@ -36,6 +38,7 @@ class _Notes:
     unreadable: list[str] = field(default_factory=list)
     without_load: int = 0
     without_outcome: int = 0
+    without_kind: int = 0
     approximate: int = 0
     nonfinite: int = 0
 
@@ -110,7 +113,7 @@ def find(
     runs, flags = _finish(drafts, sha256)
     if not runs:
         raise UnknownFormat(
-            f"{name}: none of its {len(rows) - 1} rows has both a load and an outcome",
+            f"{name}: no row of {len(rows) - 1:,} has both a load and an outcome",
             offered(rows),
         )
     ignored = {h for h, target in (mapping or {}).items() if target == IGNORE}
@@ -154,7 +157,7 @@ def _refuse_two_headers(name: str, rows: Rows, numeric: Sequence[Understood]) ->
 
 
 def _looks_numeric(plain: Numbers, text: str) -> bool:
-    return plain.parse(text) is not None or Numbers(decimal_comma=True).parse(text) is not None
+    return any(n.parse_load(text)[0] is not None for n in (plain, Numbers(decimal_comma=True)))
 
 
 def _two_headers(name: str, first: Sequence[str], second: Sequence[str]) -> str:
@@ -176,7 +179,7 @@ def _drafts(
     for column in columns:
         if column.arm is not None:
             wide.setdefault(column.arm_key, []).append(column)
-    names = _arm_names(rows, shared)
+    names = arm_names(rows, columns)
     left = [p for p in range(len(rows[0])) if p not in {c.place for c in columns}]
     drafts: list[_Draft] = []
     for line, row in enumerate(rows[1:], start=2):
@@ -187,28 +190,15 @@ def _drafts(
             continue
         base = {k: v for k, v in values.items() if k not in LOADS and k != ARM} | load
         named = names.get(str(values.get(ARM, "")))
-        base |= {"label": values[ARM]} if ARM in values and "label" not in values else {}
-        made = list(_row_drafts(base, named, wide, row, line, numbers, notes))
+        made = list(_row_drafts(base, values.get(ARM), named, wide, row, line, numbers, notes))
         notes.without_outcome += not made
+        notes.without_kind += bool(made) and "load_kind" not in load
         extra: dict[str, object] = {
             rows[0][p].strip(): _cell(row, p) for p in left if _cell(row, p)
         }
         for draft in made:
             drafts.append(replace(draft, key=(TOOL, sha256, *draft.key), extra=extra))
     return drafts
-
-
-def _arm_names(rows: Rows, shared: Sequence[Understood]) -> dict[str, ArmName]:
-    """Arms by the text of the arm column. With a recognised baseline, any other text is an arm."""
-    column = next((c for c in shared if c.match.field == ARM), None)
-    if column is None:
-        return {}
-    texts = {t for row in rows[1:] if not _is_blank(ARM, t := _cell(row, column.place))}
-    named = {t: arm for t in texts if (arm := spell(t)) is not None}
-    if any(arm.state is SpecState.OFF for arm in named.values()):
-        for text in texts - named.keys():
-            named[text] = ArmName(SpecState.ON, rest=(text,))
-    return {text: distinct(arm) for text, arm in named.items()}
 
 
 def _values(
@@ -221,12 +211,16 @@ def _values(
     """Fields of a row's cells; rates per GPU and per user under `per GPU` and `per user`."""
     for column in columns:
         text, name = _cell(row, column.place), column.match.field
-        if _is_blank(name, text):
+        if is_blank(name, text):
             notes.nonfinite += text.casefold() == "nan"
             continue
         try:
             if name == ARM:
                 yield name, text
+            elif name == "offered_load":
+                number, kind = numbers.parse_load(text)
+                yield name, convert(name, number)
+                yield from [("load_kind", kind)] if kind else []
             elif column.is_numeric:
                 yield column.match.dimension or name, _number(name, text, column.match, numbers)
                 notes.approximate += text[0] in "~≈"
@@ -234,11 +228,6 @@ def _values(
                 yield name, convert(name, text)
         except InputError:
             notes.unreadable.append(f"line {line}, column {column.header!r}: {text[:40]!r}")
-
-
-def _is_blank(name: str, text: str) -> bool:
-    """Whether a cell states nothing; `none` in a column of arms names the baseline."""
-    return is_missing(text) and not (name == ARM and text.casefold() == "none")
 
 
 def _number(name: str, text: str, match: Match, numbers: Numbers) -> Any:
@@ -249,7 +238,10 @@ def _number(name: str, text: str, match: Match, numbers: Numbers) -> Any:
 
 
 def _load(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A finite request rate is the load; else the concurrency, the batch, an unlimited rate."""
+    """A finite request rate is the load; else the concurrency, the batch, an unlimited rate.
+
+    A load of which nothing says the kind has none: a person is asked for it.
+    """
     if "offered_load" in values and "load_kind" in values:
         return {k: values[k] for k in ("offered_load", "load_kind")}
     rate = values.get("request_rate")
@@ -258,11 +250,12 @@ def _load(values: Mapping[str, Any]) -> dict[str, Any]:
     unlimited = {"request_rate": rate} if rate is not None else {}
     for kind, load in (finite or limits or unlimited).items():
         return {"load_kind": LoadKind(LOADS[kind]), "offered_load": load} if load > 0 else {}
-    return {}
+    return {"offered_load": values["offered_load"]} if "offered_load" in values else {}
 
 
 def _row_drafts(
     base: dict[str, Any],
+    arm_text: str | None,
     named: ArmName | None,
     wide: Mapping[str, Sequence[Understood]],
     row: Sequence[str],
@@ -273,6 +266,7 @@ def _row_drafts(
     """The runs of a row: one, or one for each arm that has columns of its own."""
     outcomes = {k: base[k] for k in (*OUTCOMES, PER_GPU, PER_USER) if k in base}
     shared = {k: v for k, v in base.items() if k not in outcomes}
+    label = {} if arm_text is None or "label" in base else {"label": arm_text}
     groups = {
         key: (columns[0].arm, dict(_values(row, line, columns, numbers, notes)))
         for key, columns in wide.items()
@@ -280,11 +274,15 @@ def _row_drafts(
     spoken_for = any(arm and arm.state is SpecState.ON for arm, _ in groups.values())
     if outcomes and not (wide and (spoken_for or outcomes.keys() != {"multiplier"})):
         ratio_alone = ArmName(SpecState.ON) if "multiplier" in outcomes else None
-        yield from _draft((line, ""), shared, named or ratio_alone, outcomes)
+        yield from _draft((line, ""), shared | label, named or ratio_alone, outcomes)
     for key, (arm, found) in groups.items():
-        if arm and arm.state is SpecState.ON and arm.method is None and named:
-            arm = replace(arm, method=named.method)
-        yield from _draft((line, key), shared, arm, found)
+        if arm and arm.state is SpecState.OFF:
+            yield from _draft((line, key), shared, arm, found)
+            continue
+        if arm and arm.method is None and named:
+            k = named.k if arm.k is None else arm.k
+            arm = replace(arm, method=named.method, k=k, schedule=arm.schedule or named.schedule)
+        yield from _draft((line, key), shared | label, arm, found)
 
 
 def _draft(
@@ -374,15 +372,22 @@ def _flags(columns: Sequence[Understood], notes: _Notes) -> list[Flag]:
         text = "TPOT derived as 1000 / tokens per second and user"
         flags.append(Flag("per_user_rate", "warns", text))
     if notes.unreadable:
-        text = f"{len(notes.unreadable)} cells are no value of their column: {notes.unreadable[0]}"
+        count = counted(len(notes.unreadable), "cell")
+        text = f"{count} with no value of the column: {notes.unreadable[0]}"
         flags.append(Flag("unreadable_cells", "warns", text))
     if notes.without_load or notes.without_outcome:
         counts = f"{notes.without_load} without a load, {notes.without_outcome} without an outcome"
         flags.append(Flag("rows_left_out", "warns", f"rows left out: {counts}"))
+    if notes.without_kind:
+        text = (
+            f"{counted(notes.without_kind, 'row')} with a load of unknown kind; state load_kind: "
+            "concurrency, request_rate or batch"
+        )
+        flags.append(Flag("load_kind_unknown", "warns", text))
     if notes.nonfinite:
-        text = f"{notes.nonfinite} cells are NaN; read as missing"
+        text = f"NaN in {counted(notes.nonfinite, 'cell')}; read as missing"
         flags.append(Flag("nonfinite_values", "warns", text))
     if notes.approximate:
-        text = f"{notes.approximate} values are marked approximate (~)"
+        text = f"{counted(notes.approximate, 'value')} marked approximate (~)"
         flags.append(Flag("approximate_values", "warns", text))
     return flags

@@ -15,11 +15,10 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from lib.errors import UnknownFormat
 from lib.results import checks, per_request, redaction
 from lib.results.fields import settled, stated
 from lib.results.findings import Findings, Flag, build_run, identity
-from lib.results.parsing import as_count, as_dict, as_list, as_number, as_text
+from lib.results.parsing import as_count, as_dict, as_list, as_number, as_text, counted
 from lib.run import LoadKind, SpecState
 
 TOOL = "vllm-bench-serve"
@@ -50,7 +49,13 @@ _FACTORS = {
 _UNDERSTOOD = {
     *("date", "label", "model_id", "num_prompts", "request_rate", "max_concurrency", "duration"),
     *("completed", "failed", "total_input_tokens", "total_output_tokens", "request_throughput"),
-    *("output_throughput", "request_goodput", "run_number", "spec_decode_num_drafts"),
+    *(
+        "output_throughput",
+        "request_goodput",
+        "request_goodput:",
+        "run_number",
+        "spec_decode_num_drafts",
+    ),
     *("spec_decode_draft_tokens", "spec_decode_accepted_tokens"),
     "spec_decode_per_position_acceptance_rates",
 }
@@ -68,21 +73,24 @@ def recognise(value: object) -> bool:
     )
 
 
-def refuse_sidecars(name: str, values: Sequence[object]) -> None:
-    """Raise UnknownFormat for what stands beside a result and is none."""
+def find_sidecar(values: Sequence[object]) -> Findings | None:
+    """Findings without runs for what the tool leaves beside its results; None for anything else."""
     records = [as_dict(v) for v in values]
     if not records or not all(records):
-        return
+        return None
     if all({"benchmark", "model", "metric"} <= r.keys() for r in records):
-        raise UnknownFormat(
-            f"{name}: vLLM's metrics for PyTorch's dashboard; import the result file beside it"
+        text = "vLLM's metrics for PyTorch's dashboard, no run; import the result file beside it"
+        flag, keys = Flag("sidecar", "warns", text), "benchmark, model, metric"
+        return Findings(
+            TOOL, "PyTorch metrics", f"keys {keys} of vLLM's sidecar", (), flags=(flag,)
         )
     if all({"error_type", "error"} <= r.keys() for r in records):
         said = f"{as_text(records[0]['error_type'])}: {as_text(records[0]['error'])}"
-        raise UnknownFormat(
-            f"{name}: a run of vllm bench sweep that failed "
-            f"({redaction.redact_text(' '.join(said.split())[:300])})"
-        )
+        said = redaction.redact_text(" ".join(said.split())[:300])
+        flag = Flag("failed_run", "warns", f"a run of vllm bench sweep that failed ({said})")
+        why = "keys error_type, error of vllm bench sweep"
+        return Findings(TOOL, "failed run", why, (), flags=(flag,))
+    return None
 
 
 def find(name: str, values: Sequence[object], sha256: str) -> Findings:
@@ -99,7 +107,7 @@ def find(name: str, values: Sequence[object], sha256: str) -> Findings:
         run, found = build_run(_fields(record) | {"run_id": run_id, "source_sha256": sha256})
         flags += [
             *found,
-            *checks.inspect(run, exact_throughput=True),
+            *checks.inspect(run),
             *_record_flags(record, run_id),
         ]
         runs[run_id] = run
@@ -119,11 +127,11 @@ def find(name: str, values: Sequence[object], sha256: str) -> Findings:
 def _left_out(others: int, warm_ups: int, any_measured: bool) -> list[Flag]:
     flags = []
     if others:
-        text = f"{others} values of another kind in the file; left out"
+        text = f"{counted(others, 'value')} of another kind in the file; left out"
         flags.append(Flag("other_values", "warns", text))
     if warm_ups:
         rest = "" if any_measured else ", nothing else in the file"
-        flags.append(Flag("warm_up", "warns", f"{warm_ups} warm-up runs left out{rest}"))
+        flags.append(Flag("warm_up", "warns", f"{counted(warm_ups, 'warm-up run')} left out{rest}"))
     return flags
 
 
@@ -184,7 +192,7 @@ def _fields(record: Record) -> dict[str, Any]:
         "output_tokens": tokens["output"],
         "output_tps": output_tps,
         "request_rps": as_number(record.get("request_throughput")),
-        "goodput_rps": as_number(record.get("request_goodput")),
+        "goodput_rps": as_number(record.get("request_goodput", record.get("request_goodput:"))),
         "running_mean": completed * e2e / 1e3 / duration
         if e2e and completed and duration
         else None,

@@ -63,9 +63,10 @@ def test_extra_hardware_counts_for_the_speculating_arm_only() -> None:
 @pytest.mark.parametrize(
     ("rate", "words"),
     [
-        (Rate(None, 1, 1.0), "price missing"),
-        (Rate(2.0, None, 1.0), "GPU count missing"),
-        (Rate(2.0, 1, None), "utilization missing"),
+        (Rate(None, 1, 1.0), "type a $/GPU-h"),
+        (Rate(2.0, None, 1.0), "type the GPUs"),
+        (Rate(2.0, 1, None), "type the utilisation"),
+        (Rate(), "type a $/GPU-h, type the GPUs, type the utilisation"),
     ],
 )
 def test_nothing_is_assumed(rate: Rate, words: str) -> None:
@@ -83,6 +84,14 @@ def test_a_recorded_gpu_count_is_used_and_a_typed_one_wins() -> None:
     (typed,) = priced(runs, Rate(2.0, 4, 1.0))
     assert typed.off.price is not None
     assert round(typed.off.price.value, 2) == 1.11
+
+
+def test_recorded_counts_that_differ_are_kept_whatever_is_typed() -> None:
+    runs = [run("a", 8, 100.0, gpu_count=1), run("b", 8, 300.0, 4, gpu_count=2)]
+    (found,) = priced(runs, Rate(2.0, 4, 1.0))
+    assert (found.off.usd_per_hour, found.on.usd_per_hour) == (2.0, 4.0)
+    assert found.break_even_multiplier == 2.0
+    assert found.break_even_extra_usd_per_hour == pytest.approx(4.0)
 
 
 def test_each_arm_keeps_its_own_usd_per_hour() -> None:

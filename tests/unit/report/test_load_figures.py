@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from lib.estimate import Basis
-from lib.evidence.findings import Findings, find
+from lib.evidence.findings import Findings, find, load_kinds
 from lib.money.pricing import Rate, price_pairs
 from lib.report.load_figures import (
     HEIGHT,
@@ -16,6 +16,7 @@ from lib.report.load_figures import (
     at_load,
     measured_figure,
     multiplier_figure,
+    off_labels,
     price_figure,
     recorded,
     runs_by_arm,
@@ -97,7 +98,9 @@ def test_an_infinite_rate_is_in_no_curve() -> None:
     for figure in (
         multiplier_figure(found, "light"),
         measured_figure(found, MEASURED[0], "light"),
-        price_figure({"eagle3:4": price_pairs(found, found.arms[0], PAID)}, "light", "x"),
+        price_figure(
+            {"eagle3:4": price_pairs(found, found.arms[0], PAID)}, off_labels(found), "light", "x"
+        ),
     ):
         for trace in figure.data:
             assert all(math.isfinite(x) for x in trace.x)
@@ -131,9 +134,9 @@ def test_given_values_replace_the_recorded_ones() -> None:
 def test_price_figure_leaves_out_what_has_no_price() -> None:
     found = study(L4)
     none = {arm_label(a): price_pairs(found, a, Rate()) for a in found.arms}
-    assert len(price_figure(none, "light", "x").data) == 0
+    assert len(price_figure(none, off_labels(found), "light", "x").data) == 0
     some = {arm_label(a): price_pairs(found, a, PAID) for a in found.arms}
-    figure = price_figure(some, "light", "x")
+    figure = price_figure(some, off_labels(found), "light", "x")
     assert [t.name for t in figure.data] == ["off", "eagle3:4"]
     assert figure.layout.yaxis.ticktext[0].startswith("$")
     table = price_table(some)
@@ -153,7 +156,7 @@ def test_colours_are_the_arms_own() -> None:
 def test_the_answer_of_a_published_sweep() -> None:
     sentence, estimate = compare_answer(study(L4, LoadKind.BATCH, "draft_model"), None)
     assert sentence == (
-        "draft_model:4 is ahead at batch 1 and is behind at 2 to 8 (crosses at 1.37, between "
+        "draft_model:4 is ahead at batch 1 and is behind at 2 to 8 (crosses at 1.369, between "
         "measured points). One run an arm: three are needed for an interval."
     )
     assert estimate is not None
@@ -176,10 +179,7 @@ def test_the_answer_with_repeats() -> None:
 
 def test_no_crossing_is_said_with_the_range() -> None:
     (line,) = crossing_lines(study({1: (10, 20), 2: (20, 30)}))
-    assert (
-        line
-        == "eagle3:4: stays ahead; a crossing, if any, lies above 2, the highest load measured."
-    )
+    assert line == ("eagle3:4: stays ahead from 1 to 2, no crossing; beyond, nothing was measured.")
 
 
 def test_a_wide_bracket_gets_no_point() -> None:
@@ -239,3 +239,58 @@ def test_loads_have_their_unit() -> None:
     assert at_load(8, study(L4, LoadKind.BATCH)) == "batch 8"
     assert at_load(math.inf, study(L4, LoadKind.REQUEST_RATE)) == "no request limit"
     assert at_load(4, study(L4, LoadKind.REQUEST_RATE)) == "4 requests/s"
+
+
+def test_off_runs_that_must_not_mix_have_their_own_curve() -> None:
+    runs = []
+    for dataset, off_tps, on_tps in (("chat", 100, 150), ("code", 300, 600)):
+        runs.append(
+            Run(
+                run_id=f"o{dataset}",
+                load_kind=LoadKind.CONCURRENCY,
+                offered_load=4,
+                output_tps=off_tps,
+                dataset=dataset,
+                spec_state=SpecState.OFF,
+            )
+        )
+        runs.append(
+            Run(
+                run_id=f"n{dataset}",
+                load_kind=LoadKind.CONCURRENCY,
+                offered_load=4,
+                output_tps=on_tps,
+                dataset=dataset,
+                spec_state=SpecState.ON,
+                draft_method="mtp",
+                num_speculative_tokens=2,
+            )
+        )
+    found = find(Study("s", tuple(runs)))
+    labels = off_labels(found)
+    assert len(set(labels.values())) == 2
+    by_arm = runs_by_arm(found)
+    assert [[r.output_tps for r in by_arm[name]] for name in labels.values()] == [[100], [300]]
+    priced = {arm_label(a): price_pairs(found, a, PAID) for a in found.arms}
+    figure = price_figure(priced, labels, "light", "x")
+    drawn = {t.name: t.y[0] for t in figure.data}
+    assert len(drawn) == 4
+    for label, arm in labels.items():
+        (pair,) = priced[label]
+        assert pair.off.price is not None
+        assert drawn[arm] == pair.off.price.value
+
+
+def test_a_kind_of_load_is_looked_at_alone() -> None:
+    runs = (
+        *study({4: (100, 80), 8: (200, 150)}).study.runs,
+        *study({4: (2000, 4800)}, LoadKind.REQUEST_RATE).study.runs,
+    )
+    both = Study("s", runs)
+    assert load_kinds(both) == (LoadKind.CONCURRENCY, LoadKind.REQUEST_RATE)
+    slow = find(both, kind=LoadKind.CONCURRENCY)
+    assert slow.loads == (4, 8)
+    assert slow.arms[0].points[0].multiplier == pytest.approx(0.8)
+    fast = find(both, kind=LoadKind.REQUEST_RATE)
+    assert fast.arms[0].points[0].multiplier == pytest.approx(2.4)
+    assert sorted(r.output_tps or 0 for r in runs_by_arm(slow)["off"]) == [100, 200]

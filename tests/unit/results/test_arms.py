@@ -107,6 +107,16 @@ def test_a_rule_that_contradicts_the_counters_is_flagged() -> None:
     assert codes(found) == ["arm_contradicted"]
 
 
+def test_a_contradiction_is_said_once_and_taken_back() -> None:
+    called_off = assign(reading("x.json", "eagle3-c8"), [parse_rule("*=off")])
+    assert codes(suggest(called_off)) == ["arm_contradicted"]
+    assert codes(assign(called_off, [parse_rule("*=eagle3")])) == []
+
+
+def test_a_label_may_be_written_as_an_arm() -> None:
+    assert suggest(reading("x.json", label="eagle3:4")).runs[0].arm == "eagle3:4"
+
+
 def test_no_rule_needed_where_the_file_states_the_arm() -> None:
     assert codes(assign(reading("x.json", "eagle3-c8"), [])) == []
     assert codes(assign(reading("x.json"), [])) == ["arm_unknown"]

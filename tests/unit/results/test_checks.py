@@ -1,8 +1,9 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from lib.results.checks import inspect
+from lib.results.checks import blocks_pairing, blocks_pricing, inspect
 from lib.run import Run, SpecState
 
 
@@ -35,7 +36,7 @@ def test_throughput_is_recomputed() -> None:
     stated = {"output_tokens": 1_260_603, "duration_s": 6751.398}
     assert not codes(output_tps=186.717, **stated)
     run = Run(run_id="r", output_tps=189.0, **stated)  # type: ignore[arg-type]
-    (loose,), (exact,) = inspect(run), inspect(run, exact_throughput=True)
+    (loose,), (exact,) = inspect(run), inspect(replace(run, tool="vllm-bench-serve"))
     assert (loose.code, loose.severity) == ("throughput_mismatch", "warns")
     assert exact.severity == "blocks pricing"
     assert "186.717 (1.2% apart)" in exact.message
@@ -62,3 +63,37 @@ def test_random_tokens() -> None:
 def test_more_accepted_than_drafted() -> None:
     impossible = {"drafts": 10, "draft_tokens": 40, "accepted_tokens": 41}
     assert codes(**impossible) == {"impossible_acceptance": "blocks pairing"}
+    assert codes(accepted_tokens=41, draft_tokens=40) == {"impossible_acceptance": "blocks pairing"}
+    assert not codes(accepted_tokens=40, draft_tokens=40)
+    assert not codes(drafts=10, accepted_tokens=41)
+
+
+def test_off_with_counted_drafts() -> None:
+    off = {"spec_state": SpecState.OFF}
+    assert codes(**off, drafts=3) == {"arm_contradicted": "blocks pairing"}
+    assert not codes(**off, drafts=0)
+    assert not codes(spec_state=SpecState.ON, drafts=3)
+
+
+@pytest.mark.parametrize(
+    ("fields", "pricing", "pairing"),
+    [
+        ({"completed": 99, "failed": 1}, "", ""),
+        ({"completed": 98, "failed": 2}, "2 of 100 requests failed", ""),
+        ({"tool": "vllm-bench-serve", "output_tps": 102.0}, "states 102 output tok/s", ""),
+        ({"tool": "vllm-bench-serve", "output_tps": 100.9}, "", ""),
+        ({"tool": "guidellm", "output_tps": 102.0}, "", ""),
+        ({"spec_state": SpecState.OFF, "drafts": 3}, "", "called off"),
+        ({"draft_tokens": 4, "accepted_tokens": 5}, "", "5 accepted of 4 drafted"),
+        ({"dataset": "random"}, "", ""),
+    ],
+)
+def test_what_blocks_is_what_is_flagged(fields: dict[str, Any], pricing: str, pairing: str) -> None:
+    run = Run(run_id="r", **({"output_tokens": 1000, "duration_s": 10.0} | fields))
+    for said, expected, severity in (
+        (blocks_pricing(run), pricing, "blocks pricing"),
+        (blocks_pairing(run), pairing, "blocks pairing"),
+    ):
+        assert bool(said) == bool(expected)
+        assert said.startswith(expected)
+        assert [f.message for f in inspect(run) if f.severity == severity] == [said] * bool(said)

@@ -30,6 +30,8 @@ from lib.run import EDITABLE, LoadKind, SpecState
         ("arm", "arm", 1),
         ("method", "arm", 1),
         ("K", "num_speculative_tokens", 1),
+        ("load", "offered_load", 1),
+        ("load kind", "load_kind", 1),
         ("GPU", "gpu", 1),
         ("$/h", "usd_per_hour", 1),
         ("usd_per_hour", "usd_per_hour", 1),
@@ -98,6 +100,8 @@ def test_no_spelling_stands_twice() -> None:
         ("spec_state", "off", SpecState.OFF),
         ("spec_state", "unknown", SpecState.UNKNOWN),
         ("load_kind", "Batch", LoadKind.BATCH),
+        ("load_kind", "concurrent requests", LoadKind.CONCURRENCY),
+        ("load_kind", "request rate", LoadKind.REQUEST_RATE),
         ("offered_load", "inf", float("inf")),
         ("temperature", "0", 0.0),
         ("gpu", " H100 ", "H100"),
@@ -125,6 +129,11 @@ def test_values_outside_are_refused(name: str, text: str) -> None:
 def test_metadata_states_set_up_but_no_outcome() -> None:
     assert stated("tp", "8") == {"tensor_parallel": 8}
     assert stated("arm", "k4") == {"spec_state": SpecState.ON, "num_speculative_tokens": 4}
+    assert stated("arm", "sim:2") == {
+        "spec_state": SpecState.ON,
+        "draft_method": "sim",
+        "num_speculative_tokens": 2,
+    }
     assert stated("throughput", "5") == {}
     assert stated("concurrency", "5") == {}
     assert stated("tp", "many") == {}

@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lib.errors import InputError
-from lib.results.naming import parse_arm, repeat_of, spell
-from lib.run import SpecState
+from lib.results.naming import ArmName, arm_named, notation, parse_arm, repeat_of, spell
+from lib.run import Run, SpecState
 
 OFF, ON = SpecState.OFF, SpecState.ON
 
@@ -30,6 +30,11 @@ OFF, ON = SpecState.OFF, SpecState.ON
         ("MTP 3-token, no overlap", ON, "mtp", 3),
         ("n-gram", ON, "ngram", None),
         ("spec_on", ON, None, None),
+        ("eagle3:4", ON, "eagle3", 4),
+        ("draft_model:4", ON, "draft_model", 4),
+        ("draft model", ON, "draft_model", None),
+        ("speculation:4", ON, None, 4),
+        ("k: 4", ON, None, 4),
         ("dsd_k0", ON, None, 0),
     ],
 )
@@ -51,6 +56,8 @@ def test_names_that_say_it(text: str, state: SpecState, method: str | None, k: i
         "k2-k4",
         "",
         "draft0p5b",
+        "run:3",
+        "2026-03-01 12:30",
     ],
 )
 def test_names_that_do_not(text: str) -> None:
@@ -94,7 +101,7 @@ def test_arm_of_a_person(text: str, expected: tuple[object, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", ":4", "eagle3:", "eagle3:x", "eagle3:-1", "off:3", "a\nb", "x:9999"]
+    "text", ["", ":4", "eagle3:", "eagle3:x", "eagle3:-1", "off:3", "OFF:3", "a\nb", "x:9999"]
 )
 def test_arm_that_is_none(text: str) -> None:
     with pytest.raises(InputError, match="off, METHOD or METHOD:K"):
@@ -106,3 +113,42 @@ def test_any_text_is_spelt_or_not(text: str) -> None:
     arm = spell(text)
     assert arm is None or arm.state in (ON, OFF)
     assert repeat_of(text) is None or repeat_of(text) >= 0  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("text", "arm"),
+    [
+        ("off", ArmName(OFF)),
+        (" Off ", ArmName(OFF)),
+        ("sim:2", ArmName(ON, "sim", 2)),
+        ("ngram:5", ArmName(ON, "ngram", 5)),
+        ("mtp:0", ArmName(ON, "mtp", 0)),
+        ("EAGLE-3: 4", ArmName(ON, "EAGLE-3", 4)),
+        ("eagle3:schedule", ArmName(ON, "eagle3", schedule="adaptive")),
+        ("speculation:schedule", ArmName(ON, schedule="adaptive")),
+        ("off:3", None),
+        ("off:schedule", None),
+        ("k:4", None),
+        ("num_speculative_tokens: 4", None),
+        ("sim:9999", None),
+        ("a:b:4", None),
+        (":4", None),
+        ("eagle3", None),
+    ],
+)
+def test_arms_as_runs_write_them(text: str, arm: ArmName | None) -> None:
+    assert notation(text) == arm
+
+
+@given(
+    st.from_regex(r"[a-z][a-z0-9_.+-]{0,20}", fullmatch=True),
+    st.integers(0, 1024),
+)
+def test_every_written_arm_reads_back(method: str, k: int) -> None:
+    if notation(f"{method}:{k}") is None:
+        assert method == "off" or method.endswith(("k", "gamma", "nst", "token", "tokens"))
+        return
+    arm = arm_named(f"{method}:{k}")
+    assert arm is not None
+    assert Run(run_id="r", **arm.fields).arm == f"{method}:{k}"  # type: ignore[arg-type]
+    assert parse_arm(f"{method}:{k}").items() >= arm.fields.items()

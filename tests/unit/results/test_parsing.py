@@ -68,7 +68,7 @@ def test_nonfinite_literals_beside_any_value(first: object, second: object) -> N
     [
         (b'{"a": [1, 2', "truncated JSON, it breaks off in the value at line 1, column 12"),
         (b'{"a": "xy', "truncated"),
-        (b'{"a": 1}\n{"b":', "after 1 whole objects"),
+        (b'{"a": 1}\n{"b":', "after 1 whole object;"),
         (b'{"a": 1,}', "not valid JSON at line 1"),
         (b"{a: 1}", "not valid JSON at line 1, column 2"),
         (b'{"a": 1} x', "not valid JSON at line 1, column 10"),

@@ -75,6 +75,7 @@ def test_the_name_decides_nothing() -> None:
         (b'{"a":' * 1000 + b"1" + b"}" * 1000, UnreadableFile, "nested deeper than 200 levels"),
         (b"c\0o\0n\0c\0", UnreadableFile, "NUL bytes"),
         (b"concurrency,ttft,tok/s\n,ms,tok/s\n1,2,3\n", UnknownFormat, "two header rows"),
+        (b'[{"foo": 1}]', UnknownFormat, "a list of 1 object with the keys foo"),
         (b"null", UnknownFormat, "neither JSON nor a table"),
     ],
 )
@@ -85,6 +86,14 @@ def test_bad_input_is_one_clear_line(data: bytes, error: type[FileError], says: 
     assert message.startswith("dir/f.json: ")
     assert says in message
     assert "\n" not in message
+
+
+def test_only_what_has_keys_can_be_mapped() -> None:
+    for data, offered in ((b"[1, 2, 3]", False), (b'{"foo": 1}', True)):
+        with pytest.raises(UnknownFormat) as caught:
+            read("f", data)
+        assert ("can be mapped" in str(caught.value)) == offered
+        assert bool(caught.value.columns) == offered
 
 
 def test_many_long_keys_are_shortened() -> None:

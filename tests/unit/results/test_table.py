@@ -166,12 +166,85 @@ def test_none_in_a_column_of_arms_is_the_baseline() -> None:
 
 def test_not_a_number_is_missing_and_counted() -> None:
     found = table("concurrency,tok/s,ttft_ms\n1,10,NaN\n2,20,n/a\n")
-    assert codes(found)["nonfinite_values"].startswith("1 cells")
+    assert codes(found)["nonfinite_values"] == "NaN in 1 cell; read as missing"
 
 
 def test_arms_that_share_a_method_stay_apart() -> None:
     found = table("concurrency,nospec_tok_s,eagle3_bf16_tok_s,eagle3_fp8_tok_s\n1,1,2,3\n")
     assert [r.arm for r in found.runs] == ["off", "eagle3 bf16", "eagle3 fp8"]
+
+
+NOTATION = ["eagle3:4", "mtp:2", "ngram:5", "draft_model:4", "sim:2", "eagle3:schedule"]
+
+
+def test_arms_as_the_product_writes_them_in_a_column() -> None:
+    rows = "".join(f"1,{arm},20\n" for arm in NOTATION)
+    assert [r.arm for r in table(f"concurrency,arm,tok/s\n{rows}").runs] == NOTATION
+    found = table(f"concurrency,arm,tok/s\n1,off,10\n{rows}")
+    assert [r.arm for r in found.runs] == ["off", *NOTATION]
+
+
+@pytest.mark.parametrize(
+    "header", ["{} tok/s", "{}, tok/s", "{} (tok/s)", "tok/s ({})", "{}_tok_s"]
+)
+def test_arms_as_the_product_writes_them_in_headers(header: str) -> None:
+    names = ",".join(f'"{header.format(arm)}"' for arm in ["off", *NOTATION])
+    values = ",".join(str(10 + i) for i in range(7))
+    found = table(f"concurrency,{names}\n8,{values}\n")
+    assert arms(found) == [(a, 8, 10 + i) for i, a in enumerate(["off", *NOTATION])]
+
+
+@pytest.mark.parametrize("header", ["tp:2 tok/s", "batch:8 tok/s", "c:8 tok/s"])
+def test_other_fields_in_a_header_are_no_arm(header: str) -> None:
+    with pytest.raises(UnknownFormat, match="without an outcome"):
+        table(f"concurrency,{header}\n1,10\n")
+
+
+def test_the_table_of_multipliers_reads_back() -> None:
+    found = table(
+        'arm,load,M,95 % low,"off, tok/s","arm, tok/s",runs off,SLO off\n'
+        "sim:2,8,1.5,,100.5,150.25,3,met\nsim:4,8,1.25,,100.5,125,3,\nours,8,1.25,,100.5,90,3,\n"
+    )
+    assert arms(found) == [
+        ("off", 8, 100.5), ("sim:2", 8, 150.25), ("sim:4", 8, 125), ("ours", 8, 90),
+    ]  # fmt: skip
+    assert {r.load_kind for r in found.runs} == {None}
+    assert codes(found)["load_kind_unknown"].startswith("3 rows with a load of unknown kind")
+    assert {r.multiplier for r in found.runs} == {None}
+
+
+def test_the_table_of_prices_reads_back() -> None:
+    found = table("arm,load,load kind,$/h off,tok/s off,tok/s arm\nmtp:2,4,batch,2,80,100\n")
+    assert arms(found) == [("off", 4, 80), ("mtp:2", 4, 100)]
+    assert {r.load_kind for r in found.runs} == {LoadKind.BATCH}
+    assert "load_kind_unknown" not in codes(found)
+
+
+def test_the_table_of_runs_reads_back() -> None:
+    rows = [
+        "off,8 concurrent,1,100.5,12.5",
+        "sim:2,0.5 requests/s,2,150,9",
+        "sim:4,no limit requests/s,,160,8",
+        "mtp:2,batch 4,,90,7",
+        "mtp:2,16,,95,7",
+    ]
+    text = "\n".join(['arm,load,repeat,tok/s,"TPOT ms, mean"', *rows])
+    found = table(text)
+    assert [(r.arm, r.load_kind, r.offered_load, r.repeat) for r in found.runs] == [
+        ("off", LoadKind.CONCURRENCY, 8.0, 1),
+        ("sim:2", LoadKind.REQUEST_RATE, 0.5, 2),
+        ("sim:4", LoadKind.REQUEST_RATE, math.inf, None),
+        ("mtp:2", LoadKind.BATCH, 4.0, None),
+        ("mtp:2", None, 16.0, None),
+    ]
+    assert [r.tpot_ms_mean for r in found.runs] == [12.5, 9.0, 8.0, 7.0, 7.0]
+
+
+def test_a_column_that_says_the_kind_beats_a_bare_load() -> None:
+    (run,) = table("load,concurrency,tok/s\n99,8,10\n").runs
+    assert (run.load_kind, run.offered_load) == (LoadKind.CONCURRENCY, 8.0)
+    wrong = table("load,concurrency,tok/s\nheavy,8,10\n")
+    assert "column 'load': 'heavy'" in codes(wrong)["unreadable_cells"]
 
 
 def test_k_zero_without_a_word_is_asked_about() -> None:
@@ -262,7 +335,7 @@ def test_formulas_are_text() -> None:
         ),
         ("concurrency,b\n1,2\n", "a table without an outcome (output tok/s, TPOT or speedup)"),
         ("concurrency,tok/s\n", "a table without rows"),
-        ("concurrency,tok/s\n,\n1,\n", "none of its 1 rows"),
+        ("concurrency,tok/s\n,\n1,\n", "no row of 1 has both"),
         ("concurrency,ttft,tok/s\n,ms,tok/s\n1,2,3\n", "two header rows"),
         ("load,latency,speed\nconcurrency,ttft (ms),tok/s\n1,2,3\n", "two header rows"),
         ("just some words\nand more\n", "neither JSON nor a table (just some words)"),

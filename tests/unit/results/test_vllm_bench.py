@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from lib.errors import UnknownFormat
+from lib.results import checks
 from lib.results.reading import Reading, read
 from lib.run import LoadKind, Run, SpecState
 
@@ -231,6 +232,7 @@ def test_only_warm_ups_are_recognised_and_give_no_run() -> None:
     found = reading(record(run_number=-1))
     assert found.runs == ()
     assert codes(found) == {"warm_up"}
+    assert found.flags[0].message.startswith("1 warm-up run left out")
 
 
 def test_the_same_run_twice_in_a_file() -> None:
@@ -239,13 +241,38 @@ def test_the_same_run_twice_in_a_file() -> None:
     assert "repeated_in_file" in codes(found)
 
 
-def test_sidecars_are_named_and_refused() -> None:
-    with pytest.raises(UnknownFormat, match="PyTorch"):
-        reading(
-            [{"benchmark": {"name": "vLLM"}, "model": {"name": "m"}, "metric": {"name": "tps"}}]
-        )
-    with pytest.raises(UnknownFormat, match="RuntimeError: server died"):
-        reading({"error_type": "RuntimeError", "error": "server died\nhere", "max_concurrency": 8})
+METRICS = {"benchmark": {"name": "vLLM"}, "model": {"name": "m"}, "metric": {"name": "tps"}}
+FAILURE = {"error_type": "RuntimeError", "error": "server died\nhere --api-key abc123"}
+
+
+@pytest.mark.parametrize(
+    ("value", "code", "says"),
+    [
+        ([METRICS, METRICS], "sidecar", "import the result file beside it"),
+        (FAILURE | {"max_concurrency": 8}, "failed_run", "RuntimeError: server died here"),
+    ],
+)
+def test_what_lies_beside_results_is_recognised_without_runs(
+    value: object, code: str, says: str
+) -> None:
+    found = reading(value)
+    assert (found.tool, found.runs) == ("vllm-bench-serve", ())
+    (flag,) = found.flags
+    assert (flag.code, flag.severity, flag.run_id) == (code, "warns", None)
+    assert says in flag.message
+    assert "abc123" not in flag.message
+
+
+def test_a_sidecar_that_is_not_one_whole_is_refused() -> None:
+    with pytest.raises(UnknownFormat, match="no reader knows"):
+        reading([METRICS, {"x": 1}])
+
+
+@pytest.mark.parametrize("key", ["request_goodput", "request_goodput:"])
+def test_goodput_under_its_first_spelling(key: str) -> None:
+    run = run_of(without(record(), "request_goodput") | {key: 2.5})
+    assert run.goodput_rps == 2.5
+    assert key not in (run.extra or "")
 
 
 def test_other_tools_with_like_keys_are_not_this_one() -> None:
@@ -260,7 +287,9 @@ def test_other_tools_with_like_keys_are_not_this_one() -> None:
 
 def test_flags_of_a_suspicious_run() -> None:
     assert {"chunked_itl", "peak_below_mean"} <= codes(reading(record("eagle3-c8")))
-    assert codes(reading(record(output_throughput=900.0))) == {"throughput_mismatch"}
+    mismatched = reading(record(output_throughput=900.0))
+    assert codes(mismatched) == {"throughput_mismatch"}
+    assert checks.blocks_pricing(mismatched.runs[0]) == mismatched.flags[0].message
     assert "random_tokens" in codes(reading(record(dataset_name="random")))
     assert "failed_requests" in codes(reading(record(completed=63, failed=1)))
 
@@ -271,6 +300,8 @@ def test_nonfinite_values_are_missing_and_counted() -> None:
     assert flag.message.startswith("2 values")
     assert found.runs[0].ttft_ms_mean is None
     assert found.runs[0].ttft_ms_p99 is None
+    (flag,) = reading(record(mean_ttft_ms=math.nan)).flags
+    assert flag.message.startswith("1 value is NaN or infinite")
 
 
 def test_impossible_numbers_are_left_empty_and_said() -> None:

@@ -52,6 +52,7 @@ def test_production_settings() -> None:
     assert CONFIG["server"]["enableAgentApi"] is False
     assert CONFIG["browser"]["gatherUsageStats"] is False
     assert CONFIG["client"]["showErrorDetails"] == "none"
+    assert CONFIG["client"]["disableDataExport"] is True
     assert CONFIG["runner"]["magicEnabled"] is False
 
 
