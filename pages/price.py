@@ -103,6 +103,7 @@ def assumed() -> None:
                     f"{percent(abs(saving))} {'less' if saving >= 0 else 'more'}, if M were {m:g}."
                 ),
                 Estimate(with_it, "$ per 1M output tokens", Basis.ASSUMED, "M as typed"),
+                key="answer-assumed",
             )
 
 

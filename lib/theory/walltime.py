@@ -25,6 +25,7 @@ Array = npt.NDArray[np.float64]
 MEASURED_OVER_PREDICTED_LOW = 0.68
 MEASURED_OVER_PREDICTED_HIGH = 1.3
 MAX_ROUNDS = 5_000_000
+_PARTS = np.arange(65) / 64
 NOTE_LOW_BATCH = "holds at low batch only; measure under load before you deploy or price"
 
 
@@ -105,13 +106,16 @@ def break_even_c(alpha: Numbers, gamma: Numbers) -> Any:
 
 def break_even_alpha(gamma: Numbers, c: Numbers) -> Any:
     """The alpha at which S = 1; NaN where c > 1, since then no acceptance breaks even."""
-    g, cost = np.broadcast_arrays(_gamma(gamma), _cost("c", c))
-    low, high = np.zeros(g.shape), np.ones(g.shape)
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        short = middle * _tau(middle, g - 1.0) / g < cost
-        low, high = np.where(short, middle, low), np.where(short, high, middle)
-    root = np.where(cost == 0.0, 0.0, np.where(cost == 1.0, 1.0, 0.5 * (low + high)))
+    g, cost = (x[..., None] for x in np.broadcast_arrays(_gamma(gamma), _cost("c", c)))
+    low, width = np.zeros(g.shape), 1.0
+    # The break-even c rises with alpha: each pass keeps the 64th part in which it meets c.
+    for _ in range(9):
+        grid = low + width * _PARTS
+        short = (grid * _tau(np.minimum(grid, 1.0), g - 1.0) / g < cost).sum(axis=-1, keepdims=True)
+        width /= 64
+        low = low + width * np.maximum(short - 1, 0)
+    middle, cost = (low + width / 2)[..., 0], cost[..., 0]
+    root = np.where(cost == 0.0, 0.0, np.where(cost == 1.0, 1.0, np.minimum(middle, 1.0)))
     return _out(np.where(cost > 1.0, np.nan, root))
 
 

@@ -137,3 +137,19 @@ def test_another_study_forgets_a_load_it_does_not_have() -> None:
     assert not app.exception
     assert not app.error
     assert app.session_state["load"] is None
+
+
+def test_a_typed_multiplier_is_labelled_assumed_beside_a_measured_answer() -> None:
+    link = {**PAID, "assumed_multiplier": "1.8", "assumed_tps": "45"}
+    app = start("price", study=L4, load="1", **link)
+    assert not app.exception
+    assert "if M were 1.8" in unescaped(app)
+    assert any("assumed" in str(m.value) for m in app.markdown)
+    assert metric(app, "$/1M output, off") == "$6.20"
+
+
+def test_no_utilisation_is_assumed_for_a_typed_multiplier() -> None:
+    link = {"usd_per_gpu_hour": "2", "gpu_count": "1"}
+    app = start("price", study=L4, assumed_multiplier="1.8", assumed_tps="45", **link)
+    assert "if M were" not in unescaped(app)
+    assert "the GPUs and the utilisation" in unescaped(app)
