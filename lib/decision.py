@@ -298,9 +298,9 @@ def _price_gate(found: Verdict, priced: Sequence[PricedPair]) -> Gate:
     done = [(p, c) for p in mine if (c := p.complete) is not None]
     if not done:
         why = next((p.on.why_not or p.off.why_not for p in mine or priced), "")
-        if not why:
-            why = "name the operating load and type a $/h to price it"
-        return Gate(title, State.MISSING, "", None, f"{why[0].upper()}{why[1:]}.", "price")
+        asked = ["name the operating load"] if found.state is State.MISSING else []
+        text = ", ".join([*asked, why or "type a $/GPU-h"])
+        return Gate(title, State.MISSING, "", None, f"{text[0].upper()}{text[1:]}.", "price")
     pair, (off, on, saving) = done[0]
     if saving.low is None or saving.high is None:
         state = State.UNDECIDED

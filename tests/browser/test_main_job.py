@@ -89,7 +89,7 @@ def test_the_first_page_is_judged_and_cited(first_start: str, watched: Any) -> N
     page = watched.open(first_start)
     until(page, "location.pathname.endsWith('/decision')")
     reads(page, "draft_model:4 is ahead at batch 1 and is behind at 2 to 8 (crosses at 1.369")
-    reads(page, "Name the operating load and type a $/h to price it.")
+    reads(page, "Name the operating load, type a $/GPU-h")
     reads(page, "table D")
     until(page, "document.querySelectorAll('.figure .main-svg').length > 0")
 

@@ -39,7 +39,7 @@ def test_the_first_visit_sees_a_judged_published_sweep() -> None:
     assert "is ahead at batch 1" in unescaped(app)
     assert "crosses at 1.369" in unescaped(app)
     assert "Name your operating load" in said(app)
-    assert "Type a $/GPU-h" in unescaped(app)
+    assert "Name the operating load, type a $/GPU-h" in unescaped(app)
     (figure,) = figures(app)
     assert "crosses at 1.369" in str(figure["spec"])
 
