@@ -24,7 +24,11 @@ SHOTS = {
 def settle(page: Page) -> None:
     """Wait until the script has run and every figure stands."""
     page.wait_for_selector('[data-testid="stApp"][data-test-script-state="notRunning"]')
-    page.wait_for_timeout(3500)
+    page.wait_for_timeout(2000)
+    drawn = "[...document.querySelectorAll('.figure')].every(f => f.querySelector('.main-svg'))"
+    while not page.evaluate(drawn):
+        page.wait_for_timeout(200)
+    page.wait_for_timeout(1000)
 
 
 def main() -> None:
