@@ -1,15 +1,21 @@
 """The floor of a rerun: the screen page's widgets and figures, with constant contents."""
 
-import plotly.graph_objects as go
 import streamlit as st
 
 from lib.ui import chips, figure, inputs
 from lib.ui.live_slider import live_slider
 
-FIGURE = go.Figure(
-    [go.Scatter(x=list(range(16)), y=list(range(16)), mode="lines+markers")],
-    go.Layout(height=280),
-)
+FIGURE = {
+    "data": [
+        {
+            "type": "scatter",
+            "x": list(range(16)),
+            "y": list(range(16)),
+            "mode": "lines+markers",
+        }
+    ],
+    "layout": {"height": 280},
+}
 
 
 def main() -> None:
