@@ -7,7 +7,8 @@ from lib.evidence.findings import Findings
 from lib.money import cost
 from lib.money.pricing import PricedPair, price_pairs
 from lib.report.format import money, multiplier, percent, plain_md
-from lib.report.load_figures import arm_label, load_title, off_labels, price_figure
+from lib.report.load_figures import arm_label, load_title, off_labels
+from lib.report.price_figures import price_figure
 from lib.report.price_text import price_answer, saving_lines, unpriced_lines
 from lib.report.tables import price_table
 from lib.run import Slo

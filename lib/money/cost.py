@@ -100,13 +100,6 @@ def saving_fraction(
     return _out(1.0 - (base + extra) / (base * m))
 
 
-def multiplier_for_saving(saving: float) -> float:
-    """M that a claimed saving needs at equal cost: 1 / (1 - saving)."""
-    if not (math.isfinite(saving) and saving < 1):
-        raise InputError(f"saving = {saving:g}: a fraction below 1 is needed")
-    return 1.0 / (1.0 - saving)
-
-
 @dataclass(frozen=True)
 class MonthlySaving:
     """Dollars a month that speculation saves on one demand, in three readings.

@@ -9,9 +9,8 @@ import plotly.graph_objects as go
 
 from lib.evidence.crossover import Crossing
 from lib.evidence.findings import ArmFinding, Findings
-from lib.money.pricing import Priced, PricedPair
 from lib.report.format import load as load_text
-from lib.report.format import money, plain_plotly
+from lib.report.format import plain_plotly
 from lib.report.style import BASELINE, GRID, MUTED, SHADE, Mode, arm_colors, layout, rgba
 from lib.run import OFF, LoadKind, Run
 
@@ -97,7 +96,7 @@ def multiplier_figure(findings: Findings, mode: Mode) -> go.Figure:
         points = [p for p in arm.points if math.isfinite(p.load)]
         if not points:
             continue
-        traces += _band([(p.load, *e) for p in points if (e := p.interval()) is not None], color)
+        traces += band([(p.load, *e) for p in points if (e := p.interval()) is not None], color)
         traces.append(
             go.Scatter(
                 x=[p.load for p in points],
@@ -129,7 +128,7 @@ def multiplier_figure(findings: Findings, mode: Mode) -> go.Figure:
     y_range = [max(0.0, low - pad), high + 1.5 * pad]
     figure = go.Figure(
         traces,
-        _load_layout(
+        load_layout(
             mode,
             loads,
             load_title(findings),
@@ -141,7 +140,7 @@ def multiplier_figure(findings: Findings, mode: Mode) -> go.Figure:
     for i, (arm, crossing) in enumerate(marked):
         _mark_crossing(figure, crossing, mode, y_range, colors[arm_label(arm)], i)
     _hatch_unmeasured(figure, loads, y_range, mode)
-    _end_labels(figure, labels, y_range)
+    end_labels(figure, labels, y_range)
     return figure
 
 
@@ -196,74 +195,14 @@ def measured_figure(
     y_range = [0.0, 1.08 * (highest or 1.0)]
     figure = go.Figure(
         traces,
-        _load_layout(
+        load_layout(
             mode,
             findings.finite_loads,
             load_title(findings),
             {"title": {"text": f"{what.label}, {what.unit}"}, "range": y_range},
         ),
     )
-    _end_labels(figure, labels, y_range)
-    return figure
-
-
-def price_figure(
-    priced: Mapping[str, Sequence[PricedPair]], off: Mapping[str, str], mode: Mode, title: str
-) -> go.Figure:
-    """$ per 1M output tokens over load: off and each arm, with the interval of its own repeats.
-
-    `priced` maps an arm's label to its pairs, `off` to the label of its off runs (`off_labels`); a
-    load without a price has no point.
-    """
-    colors = arm_colors([*off.values(), *priced], mode)
-    series: dict[str, dict[float, Priced]] = {label: {} for label in off.values()}
-    for arm, pairs in priced.items():
-        series[off[arm]] |= {p.off.load: p.off for p in pairs}
-        series[arm] = {p.on.load: p.on for p in pairs}
-    traces: list[Any] = []
-    labels: list[tuple[float, float, str, str]] = []
-    loads: set[float] = set()
-    tops: list[float] = []
-    for arm, cells in series.items():
-        points = [(x, c.price) for x, c in sorted(cells.items()) if c.price and math.isfinite(x)]
-        if not points:
-            continue
-        color, name = colors[arm], plain_plotly(arm)
-        bands = [(x, e.low, e.high) for x, e in points if e.low is not None and e.high is not None]
-        traces += _band(bands, color)
-        traces.append(
-            go.Scatter(
-                x=[x for x, _ in points],
-                y=[e.value for _, e in points],
-                mode="lines+markers",
-                line={"color": color, "width": 2.5},
-                marker={"size": 8, "color": color},
-                name=name,
-                hovertemplate=f"{name} at %{{x:g}}: $%{{y:,.3f}} per 1M<extra></extra>",
-            )
-        )
-        loads |= {x for x, _ in points}
-        tops += [e.value for _, e in points] + [b[2] for b in bands]
-        labels.append((points[-1][0], points[-1][1].value, name, color))
-    # $ per token falls by orders of magnitude with load: a log axis keeps every load readable.
-    y_range = [math.log10(min(tops, default=1.0) / 1.3), math.log10(max(tops, default=10.0) * 1.2)]
-    ticks = _nice_ticks(10 ** y_range[0], 10 ** y_range[1])
-    figure = go.Figure(
-        traces,
-        _load_layout(
-            mode,
-            sorted(loads),
-            title,
-            {
-                "title": {"text": "$ per 1M output tokens"},
-                "type": "log",
-                "range": y_range,
-                "tickvals": ticks,
-                "ticktext": [money(t) for t in ticks],
-            },
-        ),
-    )
-    _end_labels(figure, labels, y_range, log=True)
+    end_labels(figure, labels, y_range)
     return figure
 
 
@@ -290,9 +229,8 @@ def recorded(run: Run, what: Measured, values: Mapping[str, float] | None = None
     return found
 
 
-def _load_layout(
-    mode: Mode, loads: Sequence[float], title: str, yaxis: dict[str, Any]
-) -> go.Layout:
+def load_layout(mode: Mode, loads: Sequence[float], title: str, yaxis: dict[str, Any]) -> go.Layout:
+    """The layout of a figure over load: a log2 axis whose ticks are the measured loads."""
     ticks = list(loads) or [1.0]
     return layout(
         mode,
@@ -313,16 +251,6 @@ def _room(ticks: Sequence[float]) -> float:
     return 0.08 + 0.12 * math.log10(max(ticks) / min(ticks))
 
 
-def _nice_ticks(low: float, high: float) -> list[float]:
-    """1, 2 and 5 times powers of ten in the range; every whole digit where these are too few."""
-    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for digits in ((1, 2, 5), (1, 2, 3, 4, 5, 6, 8), tuple(x / 10 for x in range(10, 100, 2))):
-        found = [d * 10.0**p for p in powers for d in digits if low <= d * 10.0**p <= high]
-        if len(found) >= 3:
-            break
-    return found
-
-
 def _ends(point: Any) -> tuple[float, ...]:
     return point.interval() or ()
 
@@ -331,7 +259,7 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def _band(points: Sequence[tuple[float, float, float]], color: str) -> list[Any]:
+def band(points: Sequence[tuple[float, float, float]], color: str) -> list[Any]:
     """The interval as a band; a lone point as a bar."""
     if not points:
         return []
@@ -416,7 +344,7 @@ def _hatch_unmeasured(
     )
 
 
-def _end_labels(
+def end_labels(
     figure: go.Figure,
     labels: Sequence[tuple[float, float, str, str]],
     y_range: Sequence[float],

@@ -143,14 +143,12 @@ def list_files(paths: Sequence[Path]) -> Iterator[tuple[str, Path]]:
             raise InputError(f"{path}: no such file or folder")
 
 
-def with_fields(
-    reading: Reading, fields: Mapping[str, object], run_id: str | None = None
-) -> Reading:
-    """The reading with fields that a person states, for every run or for one."""
+def with_fields(reading: Reading, fields: Mapping[str, object]) -> Reading:
+    """The reading with fields that a person states, for every run."""
     if not fields:
         return reading
     runs = tuple(
-        replace(run, **fields) if run_id in (None, run.run_id) else run  # type: ignore[arg-type]
+        replace(run, **fields)  # type: ignore[arg-type]
         for run in reading.runs
     )
     return replace(reading, runs=runs)

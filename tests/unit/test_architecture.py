@@ -99,4 +99,4 @@ def test_no_circle_among_modules() -> None:
 def test_size(path: Path) -> None:
     lines = len(path.read_text().splitlines())
     assert lines > 0
-    assert lines <= (150 if name_of(path).startswith("pages") else 450), f"{path}: {lines} lines"
+    assert lines <= (125 if name_of(path).startswith("pages") else 400), f"{path}: {lines} lines"

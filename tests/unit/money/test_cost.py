@@ -10,7 +10,6 @@ from lib.money.cost import (
     break_even_multiplier,
     cost_per_million,
     monthly_saving,
-    multiplier_for_saving,
     saving_fraction,
     speculative_cost_per_million,
 )
@@ -76,9 +75,8 @@ def test_a_gain_of_x_is_not_a_cut_of_x(gain: float, saving: float) -> None:
 
 
 def test_the_gain_that_a_claimed_cut_needs() -> None:
-    assert multiplier_for_saving(0.194) - 1 == pytest.approx(0.241, abs=5e-4)
-    with pytest.raises(InputError, match="saving"):
-        multiplier_for_saving(1.0)
+    # A cut of 19.4 % beside a gain of 10 to 21 % does not reconcile: it takes 24.1 %.
+    assert saving_fraction(1.241) == pytest.approx(0.194, abs=5e-4)
 
 
 def test_a_public_savings_claim() -> None:

@@ -17,10 +17,10 @@ from lib.report.load_figures import (
     measured_figure,
     multiplier_figure,
     off_labels,
-    price_figure,
     recorded,
     runs_by_arm,
 )
+from lib.report.price_figures import price_figure
 from lib.report.price_text import price_answer, saving_lines
 from lib.report.sentences import compare_answer, crossing_lines
 from lib.report.style import BASELINE, HUES, arm_colors
