@@ -160,7 +160,8 @@ def price_command(
             "break_even_multiplier": None
             if free
             else cost.break_even_multiplier(usd_per_hour, extra_usd_per_hour),
-            "basis": "multiplier assumed as typed",
+            "utilization": utilization,
+            "basis": "multiplier and utilization assumed as typed; utilization is 1 unless given",
         },
         as_json,
     )

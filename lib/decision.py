@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -115,12 +115,13 @@ def verdict(
         arm, point = max(losers, key=lambda w: w[1].log_m)
         found = _loss(findings, arm, point, wanted)
     else:
-        arm, point = max(here, key=lambda w: w[1].log_m)
+        held = [(a, p) for a, p, e in decided if e[0] <= 1 <= e[1]] or [d[:2] for d in decided]
+        arm, point = max(held, key=lambda w: w[1].log_m)
         found = Verdict(
             State.UNDECIDED,
-            f"Too close to call at {at}: {arm.arm} measures {point.multiplier:.2f}×, and its "
+            f"Too close to call at {at}: {arm.label} measures {point.multiplier:.2f}×, and its "
             "interval holds 1. More repeats may settle it.",
-            arm.arm,
+            arm.label,
             _estimate(findings, point, wanted),
         )
     return _with_open_points(found, findings, stated)
@@ -149,9 +150,9 @@ def _unreplicated(
     )
     return Verdict(
         State.UNDECIDED,
-        f"At {at}, {arm.arm} measures {point.multiplier:.2f}× ({word}) on one run an arm: "
+        f"At {at}, {arm.label} measures {point.multiplier:.2f}× ({word}) on one run an arm: "
         f"{REPEATS_NEEDED} repeats are needed for a verdict.",
-        arm.arm,
+        arm.label,
         _estimate(findings, point, level(findings)),
     )
 
@@ -163,8 +164,8 @@ def _win(findings: Findings, arm: ArmFinding, point: LogRatio, wanted: float) ->
     reach = "" if up_to is None else f", and wins up to {up_to:g}"
     return Verdict(
         State.PASSED,
-        f"{arm.arm} wins at {point.load:g}: {point.multiplier:.2f}×{reach}.",
-        arm.arm,
+        f"{arm.label} wins at {point.load:g}: {point.multiplier:.2f}×{reach}.",
+        arm.label,
         _estimate(findings, point, wanted),
         up_to,
         share_of_redraws([*tested, point], above=True),
@@ -174,8 +175,8 @@ def _win(findings: Findings, arm: ArmFinding, point: LogRatio, wanted: float) ->
 def _loss(findings: Findings, arm: ArmFinding, point: LogRatio, wanted: float) -> Verdict:
     here = [a for a in findings.arms if a.at(point.load) is not None]
     elsewhere = len(findings.arms) - len(here)
-    many = "Every arm measured there loses" if len(here) > 1 else f"{arm.arm} loses"
-    best = f"the best, {arm.arm}, measures" if len(here) > 1 else "it measures"
+    many = "Every arm measured there loses" if len(here) > 1 else f"{arm.label} loses"
+    best = f"the best, {arm.label}, measures" if len(here) > 1 else "it measures"
     return Verdict(
         State.FAILED,
         f"{many} at {point.load:g}: {best} {point.multiplier:.2f}×. "
@@ -184,10 +185,10 @@ def _loss(findings: Findings, arm: ArmFinding, point: LogRatio, wanted: float) -
             if elsewhere
             else "Leave speculation off there."
         ),
-        arm.arm,
+        arm.label,
         _estimate(findings, point, wanted),
         None,
-        share_of_redraws([point], above=False),
+        share_of_redraws_below([p for a in here if (p := a.at(point.load)) is not None]),
     )
 
 
@@ -202,6 +203,12 @@ def share_of_redraws(points: Sequence[LogRatio], *, above: bool, seed: int = 0) 
         draws = p.log_m + float(p.se or 0) * rng.standard_t(float(p.df or 1), DRAWS)
         holds &= (draws > 0) if above else (draws < 0)
     return float(holds.mean())
+
+
+def share_of_redraws_below(points: Sequence[LogRatio], seed: int = 0) -> float | None:
+    """Fraction of redraws in which every arm at one load is below 1."""
+    keyed = [replace(p, load=float(i + 1)) for i, p in enumerate(points)]
+    return share_of_redraws(keyed, above=False, seed=seed)
 
 
 def _with_open_points(found: Verdict, findings: Findings, stated: frozenset[str]) -> Verdict:

@@ -42,7 +42,7 @@ def verdict(found: Findings) -> decision.Verdict:
         return result
     notes = [found.study.caveat]
     if result.share is not None:
-        word = "the loss" if result.state is State.FAILED else "the win"
+        word = "the loss" if estimate.value < 1 else "the win"
         notes.append(f"{word} holds in {percent(result.share)} of redraws of the measured ratios")
     chips.answer(plain_md(sentence), estimate, note=plain_md("; ".join(filter(None, notes))))
     if result.state is State.MISSING:

@@ -7,7 +7,7 @@ from lib.evidence.findings import Findings
 from lib.money import cost
 from lib.money.pricing import PricedPair, price_pairs
 from lib.report.format import money, multiplier, percent, plain_md
-from lib.report.load_figures import arm_label, load_title, off_labels
+from lib.report.load_figures import load_title, off_labels
 from lib.report.price_figures import price_figure
 from lib.report.price_text import price_answer, saving_lines, unpriced_lines
 from lib.report.tables import price_table
@@ -40,7 +40,7 @@ def break_evens(pair: PricedPair) -> None:
 
 @st.fragment
 def live(found: Findings, slo: Slo | None) -> None:
-    priced = {arm_label(a): price_pairs(found, a, study.rate(), slo) for a in found.arms}
+    priced = {a.label: price_pairs(found, a, study.rate(), slo) for a in found.arms}
     sentence, estimate, pair = price_answer(found, priced, study.operating_load())
     if estimate is None:
         st.info(plain_md(sentence), icon=":material/payments:")

@@ -23,6 +23,11 @@ class ArmFinding:
     derived: tuple[LogRatio, ...]
     crossover: Crossover
 
+    @property
+    def label(self) -> str:
+        """The arm's name, with the protocol that tells two comparisons of it apart."""
+        return f"{self.arm} ({self.pairs.protocol})" if self.pairs.protocol else self.arm
+
     def at(self, load: float | None) -> LogRatio | None:
         """The measured point at that load, if there is one."""
         return next((p for p in self.points if p.load == load), None)

@@ -15,6 +15,7 @@ from lib.run import Run
 Mark = Literal["wins", "too close to call", "loses", "ahead, one run", "behind, one run"]
 
 # Without an interval, arms within 1 % of the better one are not told apart.
+LARGEST_LOG = math.log(1e6)
 TIE = -math.log(0.99) + 1e-9
 
 
@@ -76,8 +77,10 @@ def log_mean_of_runs(runs: Sequence[Run], metric: Metric) -> LogMean | None:
     """One arm at one load: repeated runs, or one published mean ± sd over n runs.
 
     The sd enters by the delta method: var(log mean) = (sd/mean)²/n. None where no run reports the
-    metric.
+    metric, or one reports 0: a log has no place for it.
     """
+    if any(getattr(r, metric.attribute) == 0 for r in runs):
+        return None
     reporting = [r for r in runs if metric.values([r])]
     if not reporting:
         return None
@@ -96,14 +99,15 @@ def log_mean_of_runs(runs: Sequence[Run], metric: Metric) -> LogMean | None:
 def difference(a: LogMean, b: LogMean) -> tuple[float, float | None, float | None]:
     """a - b on the log scale: difference, Welch standard error, Welch-Satterthwaite df.
 
-    Error and df are None where either arm has one value. Welch 1947, Biometrika 34:28-35.
+    Error and df are None where either arm has one value, or where nothing varies at all. Welch
+    1947, Biometrika 34:28-35.
     """
     gap = a.mean - b.mean
     if a.variance is None or b.variance is None or a.df is None or b.df is None:
         return gap, None, None
     total = a.variance + b.variance
-    if total == 0:
-        return gap, 0.0, a.df + b.df
+    if total == 0:  # the same numbers to the last digit are copies of one run, not repeats
+        return gap, None, None
     shares = (a.variance / total, b.variance / total)
     return gap, math.sqrt(total), 1 / (shares[0] ** 2 / a.df + shares[1] ** 2 / b.df)
 
@@ -112,7 +116,7 @@ def welch(a: Sequence[float], b: Sequence[float]) -> tuple[float, float | None, 
     """mean(log a) - mean(log b), its Welch standard error and degrees of freedom.
 
     `a` and `b` are positive values of repeated runs, at least one each. Error and df are None
-    where either has fewer than two; without any spread the error is 0.
+    where either has fewer than two, or where nothing varies at all.
     """
     return difference(log_mean(a), log_mean(b))
 
@@ -134,8 +138,10 @@ class LogRatio:
     derived: bool = False
 
     def __post_init__(self) -> None:
-        if not math.isfinite(self.log_m):
-            raise InputError(f"log M at load {self.load:g}: {self.log_m} is not finite")
+        if not abs(self.log_m) <= LARGEST_LOG:
+            raise InputError(
+                f"M at load {self.load:g}: the arms differ by more than a factor 10^6; check units"
+            )
         if (self.se is None) != (self.df is None):
             raise InputError("log ratio: a standard error comes with its degrees of freedom")
 

@@ -28,6 +28,7 @@ from lib.run import Run, distinct
 __all__ = ["Check", "Schedule", "Tier", "build", "check", "speculative_config", "vllm_flag"]
 
 OBJECTIVES = {"throughput": "output_tps", "tpot": "tpot_ms"}
+LARGEST_BATCH = 65_536
 TAILS = ("off", "carry")
 WORTH_A_SCHEDULE = 0.02
 
@@ -104,6 +105,8 @@ def build(
     """
     if isinstance(max_num_seqs, bool) or not isinstance(max_num_seqs, int) or max_num_seqs < 1:
         raise InputError(f"max_num_seqs = {max_num_seqs!r}: a whole number of at least 1")
+    if max_num_seqs > LARGEST_BATCH:
+        raise InputError(f"max_num_seqs = {max_num_seqs}: at most {LARGEST_BATCH:,}")
     if objective not in OBJECTIVES:
         raise InputError(f"objective {objective!r}: one of {', '.join(OBJECTIVES)}")
     if tail is not None and tail not in TAILS:

@@ -51,7 +51,11 @@ def cost_per_million(
         raise InputError(f"utilization = {first:g}: above 0 and at most 1{hint}")
     price = _checked("usd_per_hour", usd_per_hour, zero=True)
     speed = _checked("tokens_per_second", tokens_per_second, zero=False)
-    return _out(price * 1e6 / (SECONDS_PER_HOUR * speed * used))
+    with np.errstate(over="ignore"):
+        cost = price * 1e6 / (SECONDS_PER_HOUR * speed * used)
+    if not np.all(np.isfinite(cost)):
+        raise InputError("usd_per_hour over tokens_per_second is too large to be a price")
+    return _out(cost)
 
 
 def speculative_cost_per_million(
@@ -100,6 +104,11 @@ def saving_fraction(
     return _out(1.0 - (base + extra) / (base * m))
 
 
+def _servers(demand_tps: float, tps: float) -> int:
+    """Whole servers for a demand; rounding of the last digit buys none."""
+    return max(1, math.ceil(demand_tps / tps - 1e-9))
+
+
 @dataclass(frozen=True)
 class MonthlySaving:
     """Dollars a month that speculation saves on one demand, in three readings.
@@ -129,7 +138,7 @@ def monthly_saving(
     demand = float(_checked("demand_tps", demand_tps, zero=False))
     off = cost_per_million(off_usd_per_hour, off_tps)
     on = cost_per_million(on_usd_per_hour, on_tps)
-    servers_off, servers_on = math.ceil(demand / off_tps), math.ceil(demand / on_tps)
+    servers_off, servers_on = _servers(demand, off_tps), _servers(demand, on_tps)
     return MonthlySaving(
         hours_scale_usd=(off - on) * demand * SECONDS_PER_MONTH / 1e6,
         whole_servers_usd=HOURS_PER_MONTH

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scipy.special import stdtrit
 
@@ -112,6 +112,10 @@ def usd_per_hour(
     return rate.usd_per_gpu_hour * gpus, []
 
 
+def _own_price(runs: Sequence[Run]) -> bool:
+    return any(r.usd_per_hour is not None for r in runs)
+
+
 def recorded_gpus(runs: Sequence[Run]) -> int | None:
     """The GPU count that all of these runs record, if they agree."""
     counts = {r.gpu_count for r in runs}
@@ -185,7 +189,10 @@ def price_pairs(
         counts = {recorded_gpus(cell.off), recorded_gpus(cell.on)} - {None}
         basis, own = findings.study.basis, len(counts) > 1
         off = price_arm(OFF, cell.load, cell.off, rate, slo, basis, recorded_first=own)
-        on = price_arm(arm.arm, cell.load, cell.on, rate, slo, basis, recorded_first=own)
+        on = price_arm(arm.label, cell.load, cell.on, rate, slo, basis, recorded_first=own)
+        if _own_price(cell.off) != _own_price(cell.on):
+            why = "a $/h is recorded for one arm only: state it for both on the results page"
+            off, on = replace(off, price=None, why_not=why), replace(on, price=None, why_not=why)
         point = arm.at(cell.load)
         if point is not None:
             pairs.append(PricedPair(off, on, _saving(point, off, on), point.multiplier))

@@ -42,11 +42,6 @@ MEASURED = (
 )
 
 
-def arm_label(arm: ArmFinding) -> str:
-    """The arm's name, with the protocol that tells two comparisons of it apart."""
-    return f"{arm.arm} ({arm.pairs.protocol})" if arm.pairs.protocol else arm.arm
-
-
 def off_labels(findings: Findings) -> dict[str, str]:
     """Label of the off runs that each arm (by its label) is compared with.
 
@@ -57,10 +52,10 @@ def off_labels(findings: Findings) -> dict[str, str]:
         ids = {r.run_id for r in _off_runs(arm)}
         group = next((g for g in groups if ids <= g[0] or g[0] <= ids), None)
         if group is None:
-            groups.append((ids, [arm_label(arm)]))
+            groups.append((ids, [arm.label]))
         else:
             group[0].update(ids)
-            group[1].append(arm_label(arm))
+            group[1].append(arm.label)
     if len(groups) < 2:
         return {label: OFF for _, labels in groups for label in labels}
     return {label: f"{OFF} for {labels[0]}" for _, labels in groups for label in labels}
@@ -88,11 +83,11 @@ def at_load(load: float, findings: Findings) -> str:
 def multiplier_figure(findings: Findings, mode: Mode) -> go.Figure:
     """M over load: one line an arm with its interval, M = 1, brackets of the crossings."""
     loads = findings.finite_loads
-    colors = arm_colors([OFF, *(arm_label(a) for a in findings.arms)], mode)
+    colors = arm_colors([OFF, *(a.label for a in findings.arms)], mode)
     traces: list[Any] = []
     labels: list[tuple[float, float, str, str]] = []
     for arm in findings.arms:
-        color, name = colors[arm_label(arm)], plain_plotly(arm_label(arm))
+        color, name = colors[arm.label], plain_plotly(arm.label)
         points = [p for p in arm.points if math.isfinite(p.load)]
         if not points:
             continue
@@ -138,7 +133,7 @@ def multiplier_figure(findings: Findings, mode: Mode) -> go.Figure:
     figure.add_hline(y=1, line={"color": BASELINE[mode], "width": 1.5, "dash": "dash"})
     marked = [(a, c) for a in findings.arms for c in a.crossover.crossings]
     for i, (arm, crossing) in enumerate(marked):
-        _mark_crossing(figure, crossing, mode, y_range, colors[arm_label(arm)], i)
+        _mark_crossing(figure, crossing, mode, y_range, colors[arm.label], i)
     _hatch_unmeasured(figure, loads, y_range, mode)
     end_labels(figure, labels, y_range)
     return figure
@@ -209,11 +204,11 @@ def measured_figure(
 def runs_by_arm(findings: Findings) -> dict[str, list[Run]]:
     """Every run that pairs or could, by arm; off runs under their label, each once."""
     labels = off_labels(findings)
-    off: dict[str, dict[str, Run]] = {labels[arm_label(a)]: {} for a in findings.arms}
+    off: dict[str, dict[str, Run]] = {labels[a.label]: {} for a in findings.arms}
     arms: dict[str, list[Run]] = {}
     for arm in findings.arms:
-        off[labels[arm_label(arm)]] |= {r.run_id: r for r in _off_runs(arm)}
-        arms[arm_label(arm)] = [*(r for c in arm.pairs.cells for r in c.on), *arm.pairs.on_only]
+        off[labels[arm.label]] |= {r.run_id: r for r in _off_runs(arm)}
+        arms[arm.label] = [*(r for c in arm.pairs.cells for r in c.on), *arm.pairs.on_only]
     return {name: list(runs.values()) for name, runs in off.items()} | arms
 
 

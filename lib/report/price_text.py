@@ -87,7 +87,7 @@ def saving_lines(
     short = [
         f"{arm} falls short of the demand by {percent(gap, 1)}"
         for arm, gap in (("off", found.short_off), (on.arm, found.short_on))
-        if gap > 0
+        if gap > 1e-9
     ]
     lines[-1] += f"; {', '.join(short)}." if short else "."
     return lines

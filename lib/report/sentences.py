@@ -9,7 +9,6 @@ from lib.evidence.findings import ArmFinding, Findings
 from lib.evidence.ratio import LogRatio, Mark
 from lib.report.format import load as load_text
 from lib.report.format import percent
-from lib.report.load_figures import arm_label
 from lib.run import LoadKind
 
 WORDS: dict[Mark, str] = {
@@ -54,7 +53,7 @@ def compare_answer(found: Findings, load: float | None) -> tuple[str, Estimate |
     if arm is None:
         return _nothing(found), None
     crossings = "; ".join(_brief(c) for c in arm.crossover.crossings)
-    sentence = f"{arm_label(arm)} {_segments(arm)}"
+    sentence = f"{arm.label} {_segments(arm)}"
     sentence += f" ({crossings})." if crossings else "."
     if any(p.se is None for p in arm.points):
         sentence += " One run an arm: three are needed for an interval."
@@ -79,7 +78,7 @@ def point_estimate(found: Findings, arm: ArmFinding, point: LogRatio) -> Estimat
         "×",
         found.study.basis,
         found.study.citation
-        or f"{point.n_off} run(s) off and {point.n_on} of {arm_label(arm)} at {point.load:g}",
+        or f"{point.n_off} run(s) off and {point.n_on} of {arm.label} at {point.load:g}",
         low,
         high,
         f"M at {load_text(point.load)} = exp(mean log {found.metric.name}, "
@@ -92,14 +91,17 @@ def crossing_lines(found: Findings) -> list[str]:
     """One line an arm and crossing, or where it must lie when there is none."""
     lines = []
     for arm in found.arms:
-        name = arm_label(arm)
+        name = arm.label
         if not arm.points:
             lines.append(f"{name}: nothing to compare. {_nothing(found)}")
         elif arm.crossover.crossings:
             lines += [f"{name}: {_full(c)}{_shaky_ends(arm, c)}." for c in arm.crossover.crossings]
         elif arm.crossover.outside:
             finite = [load_text(p.load) for p in arm.points if math.isfinite(p.load)]
+            marks = {p.mark() for p in arm.points}
             stays = "stays ahead" if arm.crossover.outside.startswith("above") else "stays behind"
+            if marks == {"too close to call"}:
+                stays = "is too close to call"
             lines.append(
                 f"{name}: {stays} from {finite[0]} to {finite[-1]}, no crossing; beyond, nothing "
                 "was measured."

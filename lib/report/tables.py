@@ -5,7 +5,7 @@ from typing import Any
 
 from lib.evidence.findings import Findings
 from lib.money.pricing import PricedPair, slo_state
-from lib.report.load_figures import Measured, arm_label, recorded, runs_by_arm
+from lib.report.load_figures import Measured, recorded, runs_by_arm
 from lib.report.style import MARKS
 from lib.run import Slo
 
@@ -39,7 +39,7 @@ def multiplier_table(found: Findings, slo: Slo | None = None) -> Columns:
             mark = p.mark()
             cell = cells[p.load]
             row = (
-                arm_label(arm),
+                arm.label,
                 p.load,
                 p.multiplier,
                 low,

@@ -28,7 +28,7 @@ _KINDS = {
     "requests/s": LoadKind.REQUEST_RATE,
     "batch": LoadKind.BATCH,
 }
-_DRESSING = re.compile(r"^[~≈$€£\s]+|(?:[x×%]|\s)+$")
+_DRESSING = re.compile(r"^[~≈$\s]+|(?:[x×%]|\s)+$")
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Files and folders of this machine into a study, each file whole or not at all."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -8,7 +9,7 @@ from lib.errors import FileError, FileTooLarge, InputError
 from lib.results import arms
 from lib.results.parsing import counted
 from lib.results.reading import Reading, read
-from lib.results.store import Store
+from lib.results.store import Store, study_name
 from lib.run import GROUPS, Run, SpecState
 from lib.settings import number
 
@@ -70,23 +71,24 @@ def import_paths(
     rules = [arms.parse_rule(text) for text in arm_rules]
     stated = dict(arms.parse_set(text) for text in settings)
     report = ImportReport()
-    unnamed = _without_arm(store, study.strip())
+    study = study_name(study)
+    unnamed = _without_arm(store, study)
     # A run that a tool wrote as JSON and as CSV is taken from the JSON.
     found = sorted(list_files(paths), key=lambda f: (f[1].suffix.lower() != ".json", f[0]))
     for name, path in found:
         try:
             reading = with_fields(arms.assign(read(name, _bytes(path, name)), rules), stated)
-        except FileError as error:
+            added = store.add(reading, study, by)
+        except (FileError, InputError) as error:
             report.refused.append(Refused(name, str(error)))
             continue
-        added = store.add(reading, study, by)
         report.imported += added.new
         flags = {flag.code: flag.message for flag in reading.flags}
         if added.duplicate_of is not None:
             report.duplicates.append(Duplicate(name, added.duplicate_of))
             flags = {"duplicate": f"the same runs as {added.duplicate_of}"}
         unnamed |= {r.run_id for r in reading.runs if r.arm is None} - set(added.duplicates)
-        if named := _name(store, study.strip(), reading, unnamed & set(added.duplicates), stated):
+        if named := _name(store, study, reading, unnamed & set(added.duplicates), stated):
             unnamed -= named
             flags["arm_named"] = f"the arm of {counted(len(named), 'stored run')} was named"
         report.files.append(
@@ -132,15 +134,25 @@ def _arm_of(run: Run) -> dict[str, object]:
 def list_files(paths: Sequence[Path]) -> Iterator[tuple[str, Path]]:
     """Each file with its path relative to the argument it was found under; hidden ones are not."""
     for path in paths:
-        if path.is_dir():
-            for inner in sorted(path.rglob("*")):
-                parts = inner.relative_to(path).parts
-                if inner.is_file() and not any(p.startswith(".") for p in parts):
-                    yield inner.relative_to(path).as_posix(), inner
-        elif path.is_file():
-            yield path.name, path
-        else:
-            raise InputError(f"{path}: no such file or folder")
+        try:
+            if path.is_dir():
+                for inner in sorted(path.rglob("*")):
+                    parts = inner.relative_to(path).parts
+                    if inner.is_file() and not any(p.startswith(".") for p in parts):
+                        yield printable(inner.relative_to(path).as_posix()), inner
+            elif path.is_file():
+                yield printable(path.name), path
+            else:
+                raise InputError(f"{printable(str(path))}: no such file or folder")
+        except OSError as error:
+            reason = error.strerror or "cannot be opened"
+            raise InputError(f"{printable(str(path))[:200]}: {reason}") from None
+
+
+def printable(name: str) -> str:
+    """A path as text that can be stored and shown on one line, whatever bytes it is made of."""
+    text = os.fsencode(name).decode("utf-8", "replace")
+    return "".join(c if c.isprintable() else "\ufffd" for c in text)
 
 
 def with_fields(reading: Reading, fields: Mapping[str, object]) -> Reading:
@@ -156,12 +168,13 @@ def with_fields(reading: Reading, fields: Mapping[str, object]) -> Reading:
 
 def _bytes(path: Path, name: str) -> bytes:
     limit = number("DRAFTWORTH_IMPORT_MB")
-    if path.stat().st_size > limit * 2**20:
-        raise FileTooLarge(
-            f"{name}: {path.stat().st_size / 2**20:,.0f} MB; at most {limit} MB is read "
-            "(raise DRAFTWORTH_IMPORT_MB, or save without per-request detail)"
-        )
     try:
+        size = path.stat().st_size
+        if size > limit * 2**20:
+            raise FileTooLarge(
+                f"{name}: {size / 2**20:,.0f} MB; at most {limit} MB is read "
+                "(raise DRAFTWORTH_IMPORT_MB, or save without per-request detail)"
+            )
         return path.read_bytes()
     except OSError as error:
         raise FileError(f"{name}: cannot be opened ({error.strerror})") from None

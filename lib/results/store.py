@@ -101,7 +101,7 @@ class Store:
         study name that is not allowed or a value that cannot be stored, ReadOnlyStudy for the
         name of a published study.
         """
-        study = _study_name(study)
+        study = study_name(study)
         with self._transaction() as cursor:
             return _add(cursor, reading, study, by)
 
@@ -305,7 +305,8 @@ def _read_only(study: str) -> ReadOnlyStudy:
     return ReadOnlyStudy(f"study {study!r}: published, so it cannot be changed; use another name")
 
 
-def _study_name(study: str) -> str:
+def study_name(study: str) -> str:
+    """The name as it is kept. Raises InputError, or ReadOnlyStudy for a published study."""
     name = study.strip()
     if not 1 <= len(name) <= STUDY_NAME_LENGTH or not name.isprintable():
         raise InputError(

@@ -24,6 +24,7 @@ Array = npt.NDArray[np.float64]
 # is good to about this much in its own home setting.
 MEASURED_OVER_PREDICTED_LOW = 0.68
 MEASURED_OVER_PREDICTED_HIGH = 1.3
+MAX_GAMMA = 10_000
 MAX_ROUNDS = 5_000_000
 _PARTS = np.arange(65) / 64
 NOTE_LOW_BATCH = "holds at low batch only; measure under load before you deploy or price"
@@ -124,7 +125,9 @@ def best_gamma(alpha: Numbers, c: Numbers, max_gamma: int = 32) -> Any:
 
     It is the argmax also where no gamma wins (see `no_gamma_wins`): look at S there.
     """
-    limit = int(_gamma(max_gamma))
+    limit = max_gamma
+    if not (isinstance(limit, int | np.integer) and 1 <= limit <= MAX_GAMMA):
+        raise InputError(f"max_gamma = {max_gamma}: a whole number from 1 to {MAX_GAMMA:,}")
     gammas = np.arange(1, limit + 1, dtype=np.float64)
     a, cost = _alpha(alpha)[..., None], _cost("c", c)[..., None]
     best = 1 + np.argmax(_tau(a, gammas) / (gammas * cost + 1.0), axis=-1)

@@ -42,11 +42,17 @@ def picker() -> None:
     if st.session_state.get("study") not in rows:
         asked = st.query_params.get("study")
         st.session_state["study"] = asked if asked in rows else next(iter(rows))
+        if asked is not None and asked not in rows:
+            st.session_state["study missing"] = asked
+            st.query_params.pop("load", None)
+    if missing := st.session_state.get("study missing"):
+        st.warning(f"Study {plain_md(missing)} of this link is not here: another one is shown.")
     st.selectbox(
         "Study",
         list(rows),
         format_func=lambda name: _short(rows[name].title or name),
         key="study",
+        on_change=_forget,
         help="Published studies are read-only and cited; your own come first.",
     )
     # The link carries the name: a bound widget would write the title that it shows.
@@ -79,6 +85,21 @@ def picker() -> None:
     )
     with st.expander("Service level and engine"):
         _service_fields()
+
+
+def _forget() -> None:
+    """What was said of one study is not said of another."""
+    st.session_state["study missing"] = None
+    for key, empty in (("load", None), ("stated", []), ("override", [])):
+        if key in st.session_state:
+            st.session_state[key] = empty
+
+
+def _said(key: str) -> frozenset[str]:
+    """A bound list; before its widget is first drawn it is still in the link alone."""
+    if key in st.session_state:
+        return frozenset(st.session_state[key] or ())
+    return frozenset(st.query_params.get_all(key))
 
 
 def current() -> Study | None:
@@ -120,12 +141,12 @@ def findings(metric: str = "output_tps") -> Findings | None:
 
 def overrides() -> frozenset[str]:
     """Protocol fields whose difference the person accepts; printed wherever they matter."""
-    return frozenset(st.session_state.get("override") or ())
+    return _said("override")
 
 
 def stated() -> frozenset[str]:
     """Unrecorded protocol fields of which the person states that both arms agree."""
-    return frozenset(st.session_state.get("stated") or ())
+    return _said("stated")
 
 
 def rate() -> Rate:

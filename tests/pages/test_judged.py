@@ -153,3 +153,17 @@ def test_no_utilisation_is_assumed_for_a_typed_multiplier() -> None:
     app = start("price", study=L4, assumed_multiplier="1.8", assumed_tps="45", **link)
     assert "if M were" not in unescaped(app)
     assert "the GPUs and the utilisation" in unescaped(app)
+
+
+def test_what_is_stated_in_the_link_counts_at_once_and_for_that_study_alone() -> None:
+    app = start("decision", study=DEMO, load="8", stated=["gpu"])
+    assert "13 protocol fields are not recorded" in said(app)
+    app.selectbox(key="study").set_value(B300).run()
+    assert not app.session_state["stated"]
+    assert app.session_state["load"] is None
+
+
+def test_a_link_to_a_study_that_is_not_here_says_so() -> None:
+    app = start("price", study="somebody-elses", load="1", **PAID)
+    assert not app.exception
+    assert any("is not here" in w.value for w in app.warning)

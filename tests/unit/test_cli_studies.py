@@ -1,6 +1,7 @@
 """The main job from the command line, on the recorded sweep and the published tables."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -223,6 +224,18 @@ def test_an_unknown_study_is_one_line() -> None:
     result = run("compare", "--study", "nothing-of-that-name", "--json")
     assert result.exit_code == 1
     assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_one_bad_file_does_not_stop_the_others(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("DRAFTWORTH_STORE", str(tmp_path / "store.duckdb"))
+    folder = tmp_path / "in"
+    folder.mkdir()
+    name, data = published.demo_files()[0]
+    (folder / name).write_bytes(data)
+    (folder / os.fsdecode(b"\xff.json")).write_bytes(b"{}")
+    said = answer("import", str(folder), "--study", "s", "--arm", "base*=off")
+    assert said["imported"] == 1
+    assert len(said["refused"]) == 1
 
 
 @pytest.mark.skipif(not CORPUS.exists(), reason="the corpus is not beside the project")

@@ -217,3 +217,9 @@ def test_arms_not_measured_there_are_not_said_to_lose() -> None:
     assert found.state is State.FAILED
     assert found.sentence.startswith("eagle3:4 loses at 4")
     assert "1 arm was not measured there" in found.sentence
+
+
+def test_only_an_arm_with_an_interval_is_said_to_hold_one() -> None:
+    runs = [*sweep({8: 1.0}).study.runs, run(8, 1440, 2)]
+    found = decision.verdict(find(Study("s", tuple(runs))), 8)
+    assert found.sentence.startswith("Too close to call at 8: eagle3:4 measures 1.00×")

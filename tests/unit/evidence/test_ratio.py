@@ -102,12 +102,20 @@ def test_sd_of_one_run_gives_no_interval() -> None:
     assert log_ratios(only_arm(lone, spread))[0].se is None
 
 
-def test_no_spread_at_all() -> None:
+def test_equal_to_the_last_digit_is_a_copy_not_a_repeat() -> None:
     gap, se, df = welch([150.3] * 3, [100.1] * 3)
-    assert (se, df) == (0.0, 4)
+    assert (se, df) == (None, None)
     point = LogRatio(1, gap, se, df, 3, 3)
-    assert point.interval() == (point.multiplier, point.multiplier)
-    assert point.mark() == "wins"
+    assert point.interval() is None
+    assert point.mark() == "ahead, one run"
+
+
+def test_a_recorded_zero_is_not_dropped_from_the_mean() -> None:
+    arm = only_arm(
+        *(off(1, goodput_rps=g) for g in (5.0, 5.1, 5.2)),
+        *(on(1, goodput_rps=g) for g in (0.0, 0.0, 6.0)),
+    )
+    assert log_ratios(arm, "goodput_rps") == ()
 
 
 def test_spread_in_one_arm_takes_its_degrees_of_freedom() -> None:
@@ -207,8 +215,11 @@ def test_swapping_the_arms_inverts_m_and_its_interval(a: list[float], b: list[fl
 @unhurried
 @given(repeats, repeats, st.floats(0.01, 100))
 def test_scaling_both_arms_changes_nothing(a: list[float], b: list[float], by: float) -> None:
-    scaled = welch([v * by for v in a], [v * by for v in b])
-    assert scaled == pytest.approx(welch(a, b), rel=1e-6, abs=1e-6)
+    scaled, plain = welch([v * by for v in a], [v * by for v in b]), welch(a, b)
+    if plain[1] is None:
+        assert scaled[1:] == (None, None)
+    else:
+        assert scaled == pytest.approx(plain, rel=1e-6, abs=1e-6)
 
 
 @pytest.mark.parametrize("repeats_an_arm", [3, 5])
@@ -231,7 +242,7 @@ def test_log_mean_of_runs_without_the_metric() -> None:
 def test_levels_and_values_are_checked() -> None:
     with pytest.raises(InputError, match="level"):
         ratios({1: 1.2}, se=0.1)[0].interval(95)
-    with pytest.raises(InputError, match="finite"):
+    with pytest.raises(InputError, match="check units"):
         LogRatio(1, math.nan, None, None, 1, 1)
     with pytest.raises(InputError, match="degrees of freedom"):
         LogRatio(1, 0.0, 0.1, None, 1, 1)

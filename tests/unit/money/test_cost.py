@@ -126,3 +126,14 @@ def test_utilization_divides() -> None:
 def test_bad_input_names_the_argument(call: object, words: str) -> None:
     with pytest.raises(InputError, match=words):
         call()  # type: ignore[operator]
+
+
+def test_a_demand_of_exactly_one_server_needs_one() -> None:
+    saving = monthly_saving(31.5, 2, 45 * 0.7, 2, 60)
+    assert (saving.servers_off, saving.servers_on) == (1, 1)
+    assert saving.whole_servers_usd == 0
+
+
+def test_a_price_beyond_numbers_is_refused() -> None:
+    with pytest.raises(InputError, match="too large"):
+        cost_per_million(1e308, 1e-3)

@@ -186,3 +186,10 @@ def _fields(r: Run) -> dict[str, object]:
 def test_rates_are_checked(fields: dict[str, float], words: str) -> None:
     with pytest.raises(InputError, match=words):
         Rate(**fields)  # type: ignore[arg-type]
+
+
+def test_a_price_recorded_for_one_arm_only_is_not_set_against_a_typed_one() -> None:
+    runs = [run("a", 8, 100.0, usd_per_hour=1.0), run("b", 8, 150.0, 4)]
+    (found,) = priced(runs)
+    assert found.complete is None
+    assert "one arm only" in found.on.why_not

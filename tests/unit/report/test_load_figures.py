@@ -12,7 +12,6 @@ from lib.money.pricing import Rate, price_pairs
 from lib.report.load_figures import (
     HEIGHT,
     MEASURED,
-    arm_label,
     at_load,
     measured_figure,
     multiplier_figure,
@@ -133,9 +132,9 @@ def test_given_values_replace_the_recorded_ones() -> None:
 
 def test_price_figure_leaves_out_what_has_no_price() -> None:
     found = study(L4)
-    none = {arm_label(a): price_pairs(found, a, Rate()) for a in found.arms}
+    none = {a.label: price_pairs(found, a, Rate()) for a in found.arms}
     assert len(price_figure(none, off_labels(found), "light", "x").data) == 0
-    some = {arm_label(a): price_pairs(found, a, PAID) for a in found.arms}
+    some = {a.label: price_pairs(found, a, PAID) for a in found.arms}
     figure = price_figure(some, off_labels(found), "light", "x")
     assert [t.name for t in figure.data] == ["off", "eagle3:4"]
     assert figure.layout.yaxis.ticktext[0].startswith("$")
@@ -198,7 +197,7 @@ def test_table_has_one_row_a_point() -> None:
 
 def test_price_answer() -> None:
     found = study(L4)
-    priced = {arm_label(a): price_pairs(found, a, PAID) for a in found.arms}
+    priced = {a.label: price_pairs(found, a, PAID) for a in found.arms}
     sentence, estimate, pair = price_answer(found, priced, 1)
     assert sentence == (
         "$6.53 instead of $7.44 per 1M output tokens at 1 concurrent with eagle3:4: 12 % less; "
@@ -209,7 +208,7 @@ def test_price_answer() -> None:
     assert pair is not None
     assert price_answer(found, priced, 3)[1] is None
     assert "Name your operating load" in price_answer(found, priced, None)[0]
-    nothing = {arm_label(a): price_pairs(found, a, Rate()) for a in found.arms}
+    nothing = {a.label: price_pairs(found, a, Rate()) for a in found.arms}
     assert "type a $/GPU-h" in price_answer(found, nothing, 1)[0]
 
 
@@ -271,7 +270,7 @@ def test_off_runs_that_must_not_mix_have_their_own_curve() -> None:
     assert len(set(labels.values())) == 2
     by_arm = runs_by_arm(found)
     assert [[r.output_tps for r in by_arm[name]] for name in labels.values()] == [[100], [300]]
-    priced = {arm_label(a): price_pairs(found, a, PAID) for a in found.arms}
+    priced = {a.label: price_pairs(found, a, PAID) for a in found.arms}
     figure = price_figure(priced, labels, "light", "x")
     drawn = {t.name: t.y[0] for t in figure.data}
     assert len(drawn) == 4
