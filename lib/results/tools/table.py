@@ -234,6 +234,8 @@ def _number(name: str, text: str, match: Match, numbers: Numbers) -> Any:
     number = numbers.parse(text)
     if number is None:
         raise InputError(f"{name} = {text!r}: a number is needed")
+    if name == "multiplier" and "%" in text:  # a gain of 44 % is 1.44, and 44 % of is 0.44
+        raise InputError(f"{name} = {text!r}: a ratio is needed, not a percentage")
     return number if name in LOADS else convert(name, number * match.factor)
 
 

@@ -433,3 +433,15 @@ def test_home_made_results_are_refused_with_an_offer(pattern: str) -> None:
         with pytest.raises(UnknownFormat, match="mapped to fields") as caught:
             read(path.name, path.read_bytes())
         assert caught.value.columns
+
+
+def test_a_percentage_is_no_multiplier() -> None:
+    found = table("concurrency,arm,speedup\n1,eagle3:3,44%\n2,eagle3:3,1.3\n")
+    assert [r.multiplier for r in found.runs] == [1.3]
+    assert "'44%'" in codes(found)["unreadable_cells"]
+
+
+def test_euros_are_not_dollars() -> None:
+    found = table("concurrency,arm,tok/s,$/h\n1,off,100,€2.50\n")
+    assert found.runs[0].usd_per_hour is None
+    assert "unreadable_cells" in codes(found)
