@@ -183,7 +183,9 @@ def _changes(store: Store, found: Study, picked: Sequence[Run]) -> None:
     )
     if picked:
         with st.popover(f"Delete {_count(len(picked), 'run')}", icon=":material/delete:"):
-            st.markdown("Gone from the store. The files can be dropped again.")
+            st.markdown(
+                "Gone from the store. A file brings its runs back only once none of them is left."
+            )
             ids = [r.run_id for r in picked]
             st.button("Delete", key="delete-runs", on_click=_delete, args=(store, found, ids))
     with st.popover("Delete the study", icon=":material/delete_forever:"):
