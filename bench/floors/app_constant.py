@@ -1,5 +1,6 @@
 """Serves the constant page with the project's own headers."""
 
+import gc
 from pathlib import Path
 
 import streamlit as st
@@ -13,3 +14,6 @@ app = st.App(
     routes=[figure.ROUTE],
     middleware=[Middleware(SecurityHeaders)],
 )
+
+gc.collect()
+gc.freeze()  # as app.py does: the floor has every advantage that ours has
