@@ -2,71 +2,25 @@
 
 import csv
 import io
-import re
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from itertools import pairwise
+from contextlib import suppress
 
 import orjson
 import pyarrow as pa
 
 from lib import settings
-from lib.results.fields import words_of
+from lib.results.parsing import as_number
+from lib.results.secret_text import REDACTED, is_secret, is_secret_option, is_weak, redact_text
+from lib.results.written_text import are_prose, is_prose, is_text, may_name_text, replaced
 
-REDACTED = "[redacted]"
+__all__ = ["REDACTED", "is_secret", "redact_text"]
+
 LONGEST_LIST = 256
 LARGEST_EXTRA = 64 * 1024
-
-# Keys whose texts are what a person asked or a model wrote.
-TEXT_KEYS = frozenset(
-    {
-        *("prompt", "prompts", "messages", "content", "question", "answer", "text", "texts"),
-        *("generated_text", "generated_texts", "generated_outputs", "input_text", "output_text"),
-        *("output", "outputs", "reasoning_output", "request_args", "tool_calls", "choices"),
-        *("response", "responses", "completion", "completions", "raw_prompt", "payload", "body"),
-        *("input", "inputs", "system_prompt", "query", "queries", "chat_history"),
-    }
-)
-_SECRET_WORDS = frozenset(
-    {
-        *("password", "passwd", "passphrase", "secret", "secrets", "authorization", "apikey"),
-        *("credential", "credentials", "bearer", "cookie", "cookies"),
-    }
-)
-_SECRET_PAIRS = frozenset({("api", "key"), ("access", "key"), ("private", "key"), ("auth", "key")})
-_SECRET_NAME = (
-    r"(?:[\w.-]*[_.-])?(?:api[-_]?key|access[-_]?key(?:[-_]id)?|private[-_]?key|token|passw(?:or)?d"
-    r"|passphrase|secret|authorization|credentials?)"
-)
-_PATTERNS = (
-    (re.compile(r"(?i)\b((?:bearer|basic)\s+)[\w.~+/=-]{8,}"), r"\1"),
-    (re.compile(rf"(?i)(--?{_SECRET_NAME}(?:\s*=\s*|\s+))(?:\"[^\"]*\"|'[^']*'|[^\s\"']+)"), r"\1"),
-    (re.compile(rf"(?i)([\"']{_SECRET_NAME}[\"']\s*:\s*)(?:\"(?:[^\"\\]|\\.)*\"|'[^']*')"), r"\1"),
-    (re.compile(rf"(?i)(\b{_SECRET_NAME}\s*[=:]\s*)(?:\"[^\"]*\"|'[^']*'|[^\s\"',;&]+)"), r"\1"),
-    (re.compile(r"\b()(?:sk-[\w-]{16,}|hf_\w{16,}|gh[pousr]_\w{20,}|AKIA[0-9A-Z]{16})"), r"\1"),
-    (re.compile(r"(://)[^/\s:@]+:[^/\s@]+(?=@)"), r"\1"),
-)
-_SUSPECT = re.compile(
-    r"(?i)key|token|passw|passphrase|secret|auth|credential|bearer|basic|://|sk-|hf_|gh[pousr]_|AKIA"
-)
-_SECRET_OPTION = re.compile(rf"(?i)--?{_SECRET_NAME}")
-
-
-@lru_cache(maxsize=4096)  # a document repeats its keys once a request
-def is_secret(key: str) -> bool:
-    """Whether a key's value is a secret: `api_key`, `HF_TOKEN`, `Authorization`, never `tokens`."""
-    words = words_of(key)
-    paired = any(pair in _SECRET_PAIRS for pair in pairwise(words))
-    return paired or not _SECRET_WORDS.isdisjoint(words) or words[-1:] == ["token"]
-
-
-def redact_text(text: str) -> str:
-    """A text with the secrets in it replaced: options, environment, headers, URLs, known shapes."""
-    if not _SUSPECT.search(text):
-        return text
-    for pattern, kept in _PATTERNS:
-        text = pattern.sub(kept + REDACTED, text)
-    return text
+MOST_OF_A_NAME = 200
+LONGEST_COUNT = 12  # digits; a longer number may be a key
+_HEADER_OPTIONS = ("-H", "--header", "--headers", "--extra-header", "--extra-headers")
+_NAMES_A_VALUE = ("name", "key", "header", "variable", "option")
 
 
 def redact(value: object) -> object:
@@ -75,44 +29,76 @@ def redact(value: object) -> object:
     Recurses once a level; a reader has limited the depth before.
     """
     if isinstance(value, dict):
+        hidden = _hidden(value)
         return {
-            str(k): _redact_item(str(k), v) for k, v in value.items() if not _is_text(str(k), v)
+            str(k): _redact_item(str(k), v) if k not in hidden or not v else REDACTED
+            for k, v in value.items()
+            if not is_text(str(k), v)
         }
     if isinstance(value, list):
         return _redact_list(value)
-    return redact_text(value) if isinstance(value, str) else value
+    return _redact_string(value) if isinstance(value, str) else value
+
+
+def _redact_string(text: str) -> str:
+    """A text without secrets; JSON that is written into it is redacted as such.
+
+    A long text in words is what a person asked or a model wrote, whatever it is called.
+    """
+    if text[:1] in ("{", "["):
+        with suppress(orjson.JSONDecodeError, TypeError, RecursionError):
+            inner = orjson.loads(text)
+            redacted = redact(inner)
+            return text if redacted == inner else orjson.dumps(redacted).decode()
+    return replaced(text) if is_prose(text) else redact_text(text)
+
+
+def _hidden(value: Mapping[str, object]) -> tuple[str, ...]:
+    """Keys whose values are secrets by what stands beside them in a Kubernetes manifest.
+
+    `{name: API_TOKEN, value: …}` is a variable, `kind: Secret` an object of nothing else.
+    """
+    if "value" in value:
+        names = (value[n] for n in _NAMES_A_VALUE if n in value)
+        if any(isinstance(n, str) and (is_secret(n) or is_secret_option(n)) for n in names):
+            return ("value",)
+    return ("data", "stringData") if value.get("kind") == "Secret" else ()
 
 
 def _redact_item(key: str, value: object) -> object:
-    if value in (None, "", False, True) or not is_secret(key):
+    if value in (None, "", False, True) or isinstance(value, (int, float)) or not is_secret(key):
         return redact(value)
-    numeric = isinstance(value, (int, float))
-    # `time_per_output_token` holds statistics: only a text can be the token of an account.
-    counts = words_of(key)[-1:] == ["token"] and not isinstance(value, str)
-    return redact(value) if numeric or counts else REDACTED
+    # `token` may hold statistics and `keys` their names: there the texts alone are secrets.
+    return _without_strings(value) if is_weak(key) else REDACTED
+
+
+def _without_strings(value: object) -> object:
+    if isinstance(value, dict):
+        return {str(k): _without_strings(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_without_strings(v) for v in value]
+    return REDACTED if isinstance(value, str) and value else value
 
 
 def _redact_list(values: list[object]) -> list[object]:
     if {dict, list, str}.isdisjoint(map(type, values)):
         return values
+    if are_prose(values):
+        return [replaced(v) if isinstance(v, str) and v else redact(v) for v in values]
     redacted = [redact(v) for v in values]
     for at, value in enumerate(values[:-1]):
-        if isinstance(value, str) and _SECRET_OPTION.fullmatch(value.strip()):
+        if isinstance(value, str) and isinstance(values[at + 1], str) and _announces(values, at):
             redacted[at + 1] = REDACTED
     return redacted
 
 
-@lru_cache(maxsize=4096)
-def _names_text(key: str) -> bool:
-    return key.casefold().replace("-", "_") in TEXT_KEYS
-
-
-def _is_text(key: str, value: object) -> bool:
-    if not _names_text(key):
-        return False
-    if isinstance(value, list):
-        return any(isinstance(v, (str, dict, list)) for v in value)
-    return isinstance(value, str)
+def _announces(values: Sequence[object], at: int) -> bool:
+    """Whether the word at `at` names the secret that the next is: an option, a header of a pair."""
+    word = str(values[at])[:MOST_OF_A_NAME].strip()
+    if word.startswith("-"):
+        return is_secret_option(word) and "=" not in word
+    paired = len(values) == 2 or (at > 0 and values[at - 1] in _HEADER_OPTIONS)
+    return paired and " " not in word and is_secret(word.rstrip(":"))
 
 
 def redact_rows(rows: Sequence[Sequence[str]], headers: int = 1) -> list[list[str]]:
@@ -123,10 +109,9 @@ def redact_rows(rows: Sequence[Sequence[str]], headers: int = 1) -> list[list[st
     names = [
         [row[c].strip() for row in rows[:headers] if c < len(row)] for c in range(_width(rows))
     ]
-    secret = [any(is_secret(n) for n in column if n) for column in names]
-    text = [any(n.casefold().replace(" ", "_") in TEXT_KEYS for n in column) for column in names]
-    if headers > 1:
-        text = [False] * len(text)  # there the words are groups of statistics
+    secret = [[n for n in column if is_secret(n)] for column in names]
+    # Of several header rows the words are groups of statistics.
+    text = [[n for n in column if headers == 1 and may_name_text(n)] for column in names]
     kept = [list(row) for row in rows[:headers]]
     for row in rows[headers:]:
         kept.append([_cell(cell, secret[c], text[c]) for c, cell in enumerate(row)])
@@ -144,17 +129,17 @@ def _width(rows: Sequence[Sequence[str]]) -> int:
     return max((len(row) for row in rows), default=0)
 
 
-def _cell(cell: str, secret: bool, text: bool) -> str:
-    if text or not cell:
+def _cell(cell: str, secrets: Sequence[str], texts: Sequence[str]) -> str:
+    """A cell of a column with these secret names; a count under `token` or `prompt` stays."""
+    if not cell:
         return ""
-    if secret:
-        return REDACTED
-    if cell.lstrip()[:1] in ("{", "["):
-        try:
-            return orjson.dumps(redact(orjson.loads(cell))).decode()
-        except (orjson.JSONDecodeError, TypeError, RecursionError):
-            pass
-    return redact_text(cell)
+    if secrets or texts:
+        counts = len(cell) <= LONGEST_COUNT and as_number(cell) is not None
+        if not counts and any(is_text(name, cell) for name in texts):
+            return ""
+        if secrets and not (counts and all(map(is_weak, secrets))):
+            return REDACTED
+    return _redact_string(cell.lstrip())
 
 
 def keep(document: bytes) -> bytes | None:

@@ -1,4 +1,5 @@
 import json
+import re
 
 import pyarrow as pa
 import pytest
@@ -154,3 +155,32 @@ words = st.text(alphabet="abcdefghijklmnopqrstuvwxyz0123456789", min_size=12, ma
 def test_a_planted_secret_is_nowhere(secret: str, key: str) -> None:
     planted = {"a": [{"b": {key: secret}}], "cmd": f"run --api-key {secret} --seed 1"}
     assert secret not in json.dumps(redact(planted))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "its inter-token latency includes the time to first token: 34 ms aside",
+        "inter-token latency (10 ms)",
+        "time per output token: excluded from the mean",
+        "mean first-token: 12.5 ms, output-token rate 8",
+    ],
+)
+def test_ordinary_words_about_tokens_stay(text: str) -> None:
+    assert redact_text(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "serve --hf-token abc",
+        "serve -token abc",
+        "HF_TOKEN: hf8jk2l1mn",
+        "token=abc",
+        "api-key: abc",
+        "Authorization: abc",
+        '{"note": "token: abcd1234ef"}',
+    ],
+)
+def test_what_looks_like_a_secret_goes(text: str) -> None:
+    assert not {"abc", "hf8jk2l1mn", "abcd1234ef"} & set(re.findall(r"\w+", redact_text(text)))
