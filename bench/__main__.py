@@ -4,7 +4,8 @@ import json
 import sys
 
 from bench.chromium import CHROMIUM
-from bench.rows import ROWS, Row
+from bench.row import Row
+from bench.rows import ROWS
 
 
 def main(names: list[str]) -> None:
@@ -18,12 +19,13 @@ def main(names: list[str]) -> None:
             print(f"drag: left out, there is no Chromium at {CHROMIUM}", file=sys.stderr)
             continue
         print(f"measuring {name} …", file=sys.stderr)
-        rows.append(ROWS[name]())
-    print(f"{'what':<62}{'ours':>10}{'floor':>10}{'ratio':>8}{'goal':>8}")
+        rows += ROWS[name]()
+    print(f"{'what':<66}{'ours':>10}{'floor':>10}{'ratio':>8}{'goal':>8}")
     for row in rows:
+        goal = "" if row.goal is None else f"{row.goal:.2f}×{'' if row.met else '  missed'}"
         print(
-            f"{row.what:<62}{row.ours_ms:>7.0f} ms{row.floor_ms:>7.0f} ms"
-            f"{row.ratio:>7.2f}×{row.goal:>7.2f}×"
+            f"{row.what:<66}{row.ours:>7.{row.digits}f} {row.unit}"
+            f"{row.least:>7.{row.digits}f} {row.unit}{row.ratio:>7.2f}×{goal:>9}"
         )
     print(json.dumps([row.as_json() for row in rows]))
 

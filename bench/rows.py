@@ -3,10 +3,12 @@
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
 
 from bench.chromium import CHROMIUM, FLAGS
+from bench.coverage import coverage_rows
+from bench.data_rows import crossover_row, import_rows, query_rows
+from bench.row import Row, interleaved
 from bench.server import FLOORS, ROOT, first_run, seconds_a_run, serving
 
 APP = ROOT / "app.py"
@@ -32,33 +34,6 @@ WATCH = """
   requestAnimationFrame(frame)
 }
 """
-
-
-@dataclass(frozen=True)
-class Row:
-    """One measured ratio. Times are in milliseconds; `goal` is the largest ratio wanted."""
-
-    what: str
-    ours_ms: float
-    floor: str
-    floor_ms: float
-    goal: float
-
-    @property
-    def ratio(self) -> float:
-        return self.ours_ms / self.floor_ms
-
-    def as_json(self) -> dict[str, Any]:
-        """The row as plain data, with its ratio and whether it meets the goal."""
-        return {**asdict(self), "ratio": self.ratio, "met": self.ratio <= self.goal}
-
-
-def interleaved(
-    ours: Callable[[], float], floor: Callable[[], float], rounds: int
-) -> tuple[float, float]:
-    """Medians of alternating measurements: what else the machine does hits both alike."""
-    pairs = [(ours(), floor()) for _ in range(rounds)]
-    return statistics.median(p[0] for p in pairs), statistics.median(p[1] for p in pairs)
 
 
 def rerun() -> Row:
@@ -154,4 +129,12 @@ def _p95(values: Sequence[float]) -> float:
     return statistics.quantiles(values, n=20)[-1]
 
 
-ROWS: dict[str, Callable[[], Row]] = {"rerun": rerun, "drag": drag, "start": start}
+ROWS: dict[str, Callable[[], Sequence[Row]]] = {
+    "rerun": lambda: [rerun()],
+    "drag": lambda: [drag()],
+    "start": lambda: [start()],
+    "import": import_rows,
+    "query": query_rows,
+    "crossover": lambda: [crossover_row()],
+    "coverage": coverage_rows,
+}

@@ -50,11 +50,11 @@ def body() -> None:
     with right:
         for i in range(6):
             st.metric(f"m{i}", "1.00")
-        for i in range(3):
+        for i in range(4):
             figure.chart(f"c{i}", "constant", FIGURE, "constant", lambda: {"x": [1]})
     with left, st.container(border=True):
         st.selectbox("Example", ["one", "two"])
-        for key in ("alpha", "gamma", "c", "step_ms"):
+        for key in ("alpha", "gamma", "c", "step_ms", "answer_tokens", "verify_cost"):
             live_slider(key)
 
 

@@ -1,6 +1,6 @@
 """A run as a row: its columns, Arrow tables of runs and requests, values from text."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
 from numbers import Integral, Real
@@ -56,35 +56,37 @@ def runs_to_table(runs: Sequence[Run]) -> pa.Table:
     return pa.table({name: _column(name, [getattr(r, name) for r in runs]) for name in KINDS})
 
 
-def run_from_row(row: Sequence[Any]) -> Run:
-    """The run that a row of the store stands for, its columns in the order of KINDS.
+def runs_from_columns(columns: Sequence[Sequence[Any]]) -> list[Run]:
+    """The runs that columns of the store stand for, in the order of KINDS.
 
     The store holds only what `Run` has validated; doing it again would take ten times as long as
     the rest of a study's query.
     """
-    values = dict(zip(KINDS, row, strict=True))
+    by_name = dict(zip(KINDS, columns, strict=True))
     for name, kind in _CONVERTED.items():
-        if values[name] is not None:
-            values[name] = kind(values[name])
-    if values["zone_known"] and values["started_at"] is not None:
-        values["started_at"] = values["started_at"].replace(tzinfo=UTC)
+        by_name[name] = [None if v is None else kind(v) for v in by_name[name]]
+    by_name["started_at"] = [
+        at.replace(tzinfo=UTC) if known and at is not None else at
+        for at, known in zip(by_name["started_at"], by_name["zone_known"], strict=True)
+    ]
+    names = tuple(KINDS)
+    return [_run(dict(zip(names, row, strict=True))) for row in zip(*by_name.values(), strict=True)]
+
+
+def _run(values: dict[str, Any]) -> Run:
     run = object.__new__(Run)
-    run.__dict__.update(values)
+    object.__setattr__(run, "__dict__", values)
     return run
 
 
-def requests_to_table(
-    study: str, requests: Mapping[str, pa.Table], run_ids: Iterable[str]
-) -> pa.Table:
-    """The requests of these runs, in run order, with their study and run_id."""
-    schema = pa.schema({"study": pa.string(), "run_id": pa.string(), **REQUEST_COLUMNS})
+def requests_to_table(requests: Mapping[str, pa.Table], keys: Mapping[str, int]) -> pa.Table:
+    """The requests of the runs that have a request_key, in the order of `keys`, with that key."""
+    schema = pa.schema({"request_key": pa.int64(), **REQUEST_COLUMNS})
     parts = []
-    for run_id in run_ids:
-        if run_id not in requests:
-            continue
+    for run_id, key in keys.items():
         table = requests[run_id]
         rows = len(table)
-        arrays: list[Any] = [pa.repeat(study, rows), pa.repeat(run_id, rows)]
+        arrays: list[Any] = [pa.repeat(pa.scalar(key, pa.int64()), rows)]
         for name, kind in REQUEST_COLUMNS.items():
             known = name in table.column_names
             arrays.append(table.column(name).cast(kind) if known else pa.nulls(rows, kind))

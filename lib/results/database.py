@@ -1,15 +1,17 @@
 """Opening the store's file: configuration, lock and schema, and what to say when it fails."""
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
 import duckdb
 
 from lib.errors import StoreError, StoreLocked
+from lib.results import upgrade
 
 SCHEMA = Path(__file__).with_name("schema.sql")
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "autoload_known_extensions": False,
     "autoinstall_known_extensions": False,
@@ -59,11 +61,14 @@ def _connect(path: Path) -> duckdb.DuckDBPyConnection:
 
 
 def _check_schema(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    """Create the tables in an empty database; refuse one that holds something else."""
+    """Create the tables in an empty database, bring an older store up to this version.
+
+    Refuses a database that holds something else.
+    """
     if not connection.execute("SELECT 1 FROM information_schema.tables").fetchone():
         connection.begin()
         connection.execute(SCHEMA.read_text(encoding="utf-8"))
-        connection.execute("INSERT INTO meta VALUES (?, ?, 0)", [SCHEMA_VERSION, uuid4().hex])
+        connection.execute("INSERT INTO meta VALUES (?, ?, 0, 0)", [SCHEMA_VERSION, uuid4().hex])
         connection.commit()
         return
     try:
@@ -72,8 +77,25 @@ def _check_schema(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
         row = None
     if row is None:
         raise StoreError(f"{path}: a database, but not a store of this program; {WAY_OUT}")
-    if row[0] != SCHEMA_VERSION:
+    if row[0] == 1:
+        _upgrade(connection, path)
+    elif row[0] != SCHEMA_VERSION:
         raise StoreError(
             f"{path}: a store of version {row[0]}, and this program reads version "
             f"{SCHEMA_VERSION}; update the program, or {WAY_OUT}"
         )
+
+
+def _upgrade(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    connection.begin()
+    try:
+        schema = SCHEMA.read_text(encoding="utf-8")
+        upgrade.from_version_1(connection, schema, SCHEMA_VERSION)
+        connection.commit()
+    except duckdb.Error as error:
+        with suppress(duckdb.Error):  # a failed commit has rolled back already
+            connection.rollback()
+        raise StoreError(
+            f"{path}: a store of version 1 that cannot be brought to version {SCHEMA_VERSION} "
+            f"({plain_line(error)}); it is as it was; {WAY_OUT}"
+        ) from None

@@ -1,11 +1,14 @@
 -- The store's tables. They stay inside what DuckLake accepts: no primary keys and no unique
--- constraints; the transaction that inserts keeps (study, run_id) and (study, sha256) unique.
+-- constraints; the transaction that inserts keeps (study, run_id) in `runs`, (study, sha256) in
+-- `sources` and (study, import_id) in `imports` unique.
 
 -- One row. Every writing transaction raises `changes`, so two that overlap conflict.
+-- `request_keys` is the last key given to a set of requests.
 CREATE TABLE meta (
     schema_version INTEGER,
     store_id VARCHAR,
-    changes BIGINT
+    changes BIGINT,
+    request_keys BIGINT
 );
 
 -- `changed` is the value of meta.changes after the study's last change.
@@ -15,8 +18,8 @@ CREATE TABLE studies (
     changed BIGINT
 );
 
--- A file that at least one run rests on. `redacted` is the kept document, zstd-compressed;
--- `runs` counts what the file reported. Times are UTC.
+-- A file that at least one run, or past run, rests on. `redacted` is the kept document,
+-- zstd-compressed; `runs` counts what the file reported, 0 for one that lay beside. Times are UTC.
 CREATE TABLE sources (
     study VARCHAR,
     sha256 VARCHAR,
@@ -29,7 +32,10 @@ CREATE TABLE sources (
     runs BIGINT
 );
 
--- The fields of lib.run.Run, in its order. `started_at` is UTC where zone_known.
+-- The fields of lib.run.Run, in its order, then those of lib.results.versions.Version.
+-- `started_at` is UTC where zone_known. `version` is the value of meta.changes after the change that
+-- wrote the row, `stated` the fields that a person stated (NULL: not recorded), `carried`
+-- those taken over from the run that this one replaced.
 CREATE TABLE runs (
     run_id VARCHAR,
     source_sha256 VARCHAR,
@@ -80,6 +86,8 @@ CREATE TABLE runs (
     duration_s DOUBLE,
     input_tokens BIGINT,
     output_tokens BIGINT,
+    token_count VARCHAR,
+    retokenized_tokens BIGINT,
     output_tps DOUBLE,
     output_tps_sd DOUBLE,
     output_tps_n BIGINT,
@@ -87,6 +95,7 @@ CREATE TABLE runs (
     goodput_rps DOUBLE,
     slo VARCHAR,
     running_mean DOUBLE,
+    waiting_mean DOUBLE,
     ttft_ms_mean DOUBLE,
     ttft_ms_p50 DOUBLE,
     ttft_ms_p90 DOUBLE,
@@ -116,13 +125,123 @@ CREATE TABLE runs (
     accepted_tokens BIGINT,
     accepted_per_position BIGINT[],
     histogram BIGINT[],
-    extra VARCHAR
+    accept_length DOUBLE,
+    accept_rate DOUBLE,
+    extra VARCHAR,
+    version BIGINT,
+    import_id VARCHAR,
+    revises BOOLEAN,
+    stated VARCHAR[],
+    carried VARCHAR[],
+    request_key BIGINT
 );
 
--- One row a request, in run order: a study's rows lie together, which its aggregates rely on.
-CREATE TABLE requests (
-    study VARCHAR,
+-- Runs that a later import replaced.
+CREATE TABLE past_runs (
     run_id VARCHAR,
+    source_sha256 VARCHAR,
+    tool VARCHAR,
+    tool_version VARCHAR,
+    started_at TIMESTAMP,
+    zone_known BOOLEAN,
+    label VARCHAR,
+    study VARCHAR,
+    repeat BIGINT,
+    block VARCHAR,
+    target VARCHAR,
+    target_revision VARCHAR,
+    target_quantization VARCHAR,
+    dataset VARCHAR,
+    domain VARCHAR,
+    input_len DOUBLE,
+    output_len DOUBLE,
+    temperature DOUBLE,
+    top_p DOUBLE,
+    seed BIGINT,
+    engine VARCHAR,
+    engine_version VARCHAR,
+    build VARCHAR,
+    max_num_seqs BIGINT,
+    prefix_caching BOOLEAN,
+    graph_max_batch BIGINT,
+    spec_state VARCHAR,
+    draft_method VARCHAR,
+    draft_model VARCHAR,
+    num_speculative_tokens BIGINT,
+    schedule VARCHAR,
+    draft_topk BIGINT,
+    draft_tensor_parallel BIGINT,
+    draft_max_positions BIGINT,
+    gpu VARCHAR,
+    gpu_count BIGINT,
+    tensor_parallel BIGINT,
+    data_parallel BIGINT,
+    pipeline_parallel BIGINT,
+    usd_per_hour DOUBLE,
+    load_kind VARCHAR,
+    offered_load DOUBLE,
+    achieved_load DOUBLE,
+    num_prompts BIGINT,
+    completed BIGINT,
+    failed BIGINT,
+    duration_s DOUBLE,
+    input_tokens BIGINT,
+    output_tokens BIGINT,
+    token_count VARCHAR,
+    retokenized_tokens BIGINT,
+    output_tps DOUBLE,
+    output_tps_sd DOUBLE,
+    output_tps_n BIGINT,
+    request_rps DOUBLE,
+    goodput_rps DOUBLE,
+    slo VARCHAR,
+    running_mean DOUBLE,
+    waiting_mean DOUBLE,
+    ttft_ms_mean DOUBLE,
+    ttft_ms_p50 DOUBLE,
+    ttft_ms_p90 DOUBLE,
+    ttft_ms_p95 DOUBLE,
+    ttft_ms_p99 DOUBLE,
+    tpot_ms_mean DOUBLE,
+    tpot_ms_p50 DOUBLE,
+    tpot_ms_p90 DOUBLE,
+    tpot_ms_p95 DOUBLE,
+    tpot_ms_p99 DOUBLE,
+    itl_ms_mean DOUBLE,
+    itl_ms_p50 DOUBLE,
+    itl_ms_p90 DOUBLE,
+    itl_ms_p95 DOUBLE,
+    itl_ms_p99 DOUBLE,
+    e2e_ms_mean DOUBLE,
+    e2e_ms_p50 DOUBLE,
+    e2e_ms_p90 DOUBLE,
+    e2e_ms_p95 DOUBLE,
+    e2e_ms_p99 DOUBLE,
+    gpu_mem_gib DOUBLE,
+    power_w DOUBLE,
+    energy_j DOUBLE,
+    multiplier DOUBLE,
+    drafts BIGINT,
+    draft_tokens BIGINT,
+    accepted_tokens BIGINT,
+    accepted_per_position BIGINT[],
+    histogram BIGINT[],
+    accept_length DOUBLE,
+    accept_rate DOUBLE,
+    extra VARCHAR,
+    version BIGINT,
+    import_id VARCHAR,
+    revises BOOLEAN,
+    stated VARCHAR[],
+    carried VARCHAR[],
+    request_key BIGINT,
+    replaced_at TIMESTAMP
+);
+
+-- One row a request. A set's rows lie together and keys rise with time: the zones of a study's
+-- requests are few, which its counts rely on.
+CREATE TABLE requests (
+    request_key BIGINT,
     arrival_s DOUBLE,
     input_tokens BIGINT,
     output_tokens BIGINT,
@@ -130,4 +249,56 @@ CREATE TABLE requests (
     tpot_ms DOUBLE,
     e2e_ms DOUBLE,
     ok BOOLEAN
+);
+
+-- The requests of one run: how many, how many are ok, of how many that is unknown, and of how many
+-- that are ok a latency is. `past` where the run's row names another set, or none.
+CREATE TABLE request_sets (
+    study VARCHAR,
+    run_id VARCHAR,
+    request_key BIGINT,
+    past BOOLEAN,
+    total BIGINT,
+    ok BIGINT,
+    ok_unknown BIGINT,
+    ttft_ms_unknown BIGINT,
+    tpot_ms_unknown BIGINT,
+    e2e_ms_unknown BIGINT
+);
+
+-- Which files a run rests on, by the version that brought the file; `past` where that version
+-- belongs to what was replaced.
+CREATE TABLE run_files (
+    study VARCHAR,
+    run_id VARCHAR,
+    sha256 VARCHAR,
+    version BIGINT,
+    past BOOLEAN
+);
+
+-- What a file alone knows about itself (run_id NULL) or about one of its runs.
+CREATE TABLE flags (
+    study VARCHAR,
+    run_id VARCHAR,
+    sha256 VARCHAR,
+    code VARCHAR,
+    severity VARCHAR,
+    message VARCHAR
+);
+
+-- What can be taken back as one.
+CREATE TABLE imports (
+    study VARCHAR,
+    import_id VARCHAR,
+    imported_at TIMESTAMP,
+    imported_by VARCHAR
+);
+
+-- Fields that a person chose for the leaves of a document: a JSON list and a JSON object.
+CREATE TABLE mappings (
+    signature VARCHAR,
+    leaves VARCHAR,
+    mapping VARCHAR,
+    name VARCHAR,
+    saved_at TIMESTAMP
 );

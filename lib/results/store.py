@@ -5,42 +5,55 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from io import BytesIO
-from pathlib import Path, PurePath
+from pathlib import Path
 from threading import Lock
+from uuid import uuid4
 
 import duckdb
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lib.errors import InputError, ReadOnlyStudy, StoreError, StudyNotFound
-from lib.results import published, tables
-from lib.results.columns import checked, runs_to_table
+from lib.results import changes, files, mappings, published, requests, tables
+from lib.results.changes import Added, Origin, Undone
+from lib.results.columns import KINDS, REQUEST_COLUMNS, checked, runs_to_table
 from lib.results.database import open_database, plain_line
+from lib.results.findings import Flag
+from lib.results.mappings import SavedMapping
 from lib.results.reading import Reading
-from lib.run import EDITABLE, GROUPS, Run, Slo, SpecState, Study
+from lib.results.recall import Recall
+from lib.results.requests import RequestSet
+from lib.run import EDITABLE, Run, Slo, Study
 from lib.settings import store_path
 
+__all__ = [
+    "EXPORTS",
+    "Added",
+    "Import",
+    "RequestCounts",
+    "SavedMapping",
+    "Source",
+    "Store",
+    "Undone",
+    "study_name",
+]
+
 STUDY_NAME_LENGTH = 80
+_OF_STUDY = "(? IS NULL OR {0}.study = ?)"
+_REQUEST = ", ".join(f"rows.{name}" for name in REQUEST_COLUMNS)
 EXPORTS = {
-    "runs": "SELECT * FROM runs ORDER BY study, run_id",
-    "requests": "SELECT * FROM requests",
+    "runs": f"SELECT {', '.join(KINDS)} FROM runs "
+    f"WHERE {_OF_STUDY.format('runs')} ORDER BY study, run_id",
+    "requests": f"SELECT sets.study, sets.run_id, {_REQUEST} "
+    "FROM requests AS rows JOIN request_sets AS sets USING (request_key) "
+    f"WHERE NOT sets.past AND {_OF_STUDY.format('sets')}",
     "sources": "SELECT study, sha256, name, tool, tool_version, imported_at, imported_by, runs "
-    "FROM sources ORDER BY study, imported_at, name",
-}
-
-
-@dataclass(frozen=True)
-class Added:
-    """What a file brought to a study.
-
-    `new` counts runs that were not there; `duplicates` are the run ids that were. `duplicate_of`
-    names the earlier file where the whole file adds nothing, `replaces` the earlier files that it
-    makes superfluous: a CSV of the same runs.
-    """
-
-    new: int
-    duplicates: tuple[str, ...] = ()
-    duplicate_of: str | None = None
-    replaces: tuple[str, ...] = ()
+    f"FROM sources WHERE {files.SHOWN} AND {_OF_STUDY.format('sources')} "
+    "ORDER BY study, imported_at, name",
+    "flags": "SELECT study, run_id, sha256, code, severity, message "
+    f"FROM flags WHERE {files.FLAG_SHOWN} AND {_OF_STUDY.format('flags')} "
+    "ORDER BY study, sha256, run_id, code, message",
+}  # each takes a study's name, twice; NULL stands for all of them
 
 
 @dataclass(frozen=True)
@@ -69,6 +82,21 @@ class Source:
     kept: bool
 
 
+@dataclass(frozen=True)
+class Import:
+    """What was brought to a study as one, and can be taken back as one.
+
+    `at` is UTC without a zone. `files` and `runs` count what is left of it, runs that a later
+    import replaced included.
+    """
+
+    id: str
+    at: datetime
+    by: str
+    files: int
+    runs: int
+
+
 class Store:
     """One root connection; a cursor per call, since a DuckDB connection serves one thread.
 
@@ -79,6 +107,8 @@ class Store:
     def __init__(self, root: duckdb.DuckDBPyConnection) -> None:
         self._root = root
         self._writing = Lock()
+        self._runs: Recall[tuple[Run, ...]] = Recall()
+        self._sets: Recall[tuple[RequestSet, ...]] = Recall()
 
     @classmethod
     def open(cls, path: Path | None = None) -> "Store":
@@ -93,17 +123,66 @@ class Store:
         """Release the file to other processes."""
         self._root.close()
 
-    def add(self, reading: Reading, study: str, by: str = "") -> Added:
+    def add(
+        self,
+        reading: Reading,
+        study: str,
+        by: str = "",
+        *,
+        beside: Sequence[Reading] = (),
+        import_id: str | None = None,
+    ) -> Added:
         """Add a file's runs and requests to a study, creating the study if it is new.
 
-        A run whose run_id the study has already is a duplicate, except that a JSON's run replaces
-        the same run from a CSV and keeps what a person stated about it. Raises InputError for a
-        study name that is not allowed or a value that cannot be stored, ReadOnlyStudy for the
-        name of a published study.
+        `beside` are the files that completed these runs; they come and go with them. A run whose
+        run_id the study has already is a duplicate, except that a JSON's run replaces the same run
+        from a CSV and keeps what was stated about it. What carries one `import_id` (default: a
+        fresh one) can be taken back as one. Raises InputError for a study name that is not allowed
+        or a value that cannot be stored, ReadOnlyStudy for the name of a published study.
         """
         study = study_name(study)
         with self._transaction() as cursor:
-            return _add(cursor, reading, study, by)
+            return changes.add(cursor, reading, study, beside, _origin(import_id, by))
+
+    def revise(
+        self,
+        study: str,
+        revised: Mapping[str, Run],
+        because: Reading,
+        requests: Mapping[str, pa.Table] | None = None,
+        by: str = "",
+        import_id: str | None = None,
+    ) -> int:
+        """Put runs, by run_id, in the place of those of a study, because of one more file.
+
+        The number of runs revised: those that rest on that file already stay as they are. The
+        earlier ones are kept for `undo`. Fields that a person stated stay stated, and so do
+        requests that `requests` has nothing for. Raises InputError for a run id that the study
+        does not have, or a value that cannot be stored; nothing is changed then.
+        """
+        with self._transaction() as cursor:
+            _own(cursor, study)
+            origin = _origin(import_id, by)
+            return changes.revise(cursor, study, revised, because, requests or {}, origin)
+
+    def imports(self, study: str) -> tuple[Import, ...]:
+        """What was imported into a study, the newest first. Raises StudyNotFound."""
+        with self._cursor() as cursor:
+            rows = files.select_imports(cursor, study)
+            if not rows:
+                raise _not_found(cursor, study)
+        return tuple(Import(*row) for row in rows)
+
+    def undo(self, study: str, import_id: str) -> Undone:
+        """Take an import back: its runs with their requests, files and flags.
+
+        Runs that it revised or replaced are again what they were; what another import revised
+        stays revised. Repeat numbers that are given stay given. Raises InputError for an import
+        that the study does not have, or not any more.
+        """
+        with self._transaction() as cursor:
+            _own(cursor, study)
+            return changes.undo(cursor, study, import_id)
 
     def studies(self) -> tuple[str, ...]:
         """Names of the studies, the newest first."""
@@ -113,9 +192,10 @@ class Store:
     def study(self, name: str) -> Study:
         """The study with its runs, ordered by load, arm and repeat. Raises StudyNotFound."""
         with self._cursor() as cursor:
-            runs = tables.select_runs(cursor, name)
-            if not runs:
+            changed = tables.select_changed(cursor, name)
+            if changed is None:
                 raise _not_found(cursor, name)
+            runs = self._runs.get(name, changed, lambda: tables.select_runs(cursor, name))
         return Study(name, runs)
 
     def fingerprint(self, study: str) -> str:
@@ -140,37 +220,30 @@ class Store:
         values = {name: checked(name, value) for name, value in fields.items()}
         with self._transaction() as cursor:
             _own(cursor, study)
-            runs = tables.select_runs(cursor, study, run_ids)
+            runs = [v.run for v in tables.select_versions(cursor, study, run_ids)]
             unknown = sorted(set(run_ids) - {r.run_id for r in runs})
             if unknown:
                 raise InputError(f"run {unknown[0]!r}: not in the study {study!r}")
             runs_to_table([replace(r, **values) for r in runs])  # type: ignore[arg-type]
             if not runs or not values:
                 return 0
+            change, _ = tables.begin_change(cursor)
             tables.update(cursor, study, run_ids, values)
-            tables.number_repeats(cursor, study)
-            tables.touch(cursor, study)
+            tables.number_repeats(cursor, study, run_ids)
+            tables.touch(cursor, study, change)
             return len(runs)
 
     def delete_runs(self, study: str, run_ids: Sequence[str]) -> int:
         """Delete runs with their requests, and files and a study that none is left of."""
         with self._transaction() as cursor:
             _own(cursor, study)
-            found = [r.run_id for r in tables.select_runs(cursor, study, run_ids)]
-            if found:
-                tables.delete(cursor, study, found)
-                tables.touch(cursor, study)
-            return len(found)
+            return changes.delete(cursor, study, run_ids)
 
     def delete_study(self, study: str) -> int:
         """Delete a study with all it holds; the number of runs it had."""
         with self._transaction() as cursor:
             _own(cursor, study)
-            runs = tables.count_runs(cursor, study)
-            for table in ("requests", "runs", "sources"):
-                cursor.execute(f"DELETE FROM {table} WHERE study = ?", [study])
-            tables.touch(cursor, study)
-            return runs
+            return changes.delete_study(cursor, study)
 
     def request_counts(
         self, study: str, run_ids: Sequence[str], slo: Slo
@@ -180,42 +253,74 @@ class Store:
         A run is left out where the records do not decide it: it has none, or a request of it
         lacks a latency that a limit is set on. A reply of one token has no TPOT to exceed.
         """
-        unknown = ["ok IS NULL"]
-        met = ["ok"]
-        limits: list[object] = []
-        for name, limit in slo.limits.items():
-            exempt = "coalesce(output_tokens <= 1, false)" if name == "tpot_ms" else "false"
-            unknown.append(f"(ok AND {name} IS NULL AND NOT {exempt})")
-            met.append(f"coalesce({name} <= ?, {exempt})")
-            limits.append(limit)
         with self._cursor() as cursor:
-            rows = cursor.execute(
-                f"SELECT run_id, count(*), count(*) FILTER ({' AND '.join(met)}) FROM requests "
-                "WHERE study = ? AND run_id IN (SELECT unnest(?::VARCHAR[])) GROUP BY run_id "
-                f"HAVING NOT bool_or({' OR '.join(unknown)})",
-                [*limits, study, list(run_ids)],
-            ).fetchall()
-        return {run_id: RequestCounts(total, good) for run_id, total, good in rows}
+            changed = tables.select_changed(cursor, study)
+            if changed is None:
+                return {}
+            sets = self._sets.get(study, changed, lambda: requests.select_sets(cursor, study))
+            counts = requests.count(cursor, sets, run_ids, slo.limits)
+        return {run_id: RequestCounts(total, good) for run_id, (total, good) in counts.items()}
 
     def sources(self, study: str) -> tuple[Source, ...]:
         """The files of a study in the order of their import. Raises StudyNotFound."""
         with self._cursor() as cursor:
             rows = cursor.execute(
                 "SELECT sha256, name, tool, tool_version, imported_at, imported_by, runs, "
-                "redacted IS NOT NULL FROM sources WHERE study = ? ORDER BY imported_at, name",
+                f"redacted IS NOT NULL FROM sources WHERE study = ? AND {files.SHOWN} "
+                "ORDER BY imported_at, name",
                 [study],
             ).fetchall()
             if not rows:
                 raise _not_found(cursor, study)
         return tuple(Source(*row) for row in rows)
 
-    def export(self, table: str) -> bytes:
-        """One of the tables runs, requests, sources as Parquet; kept documents stay behind."""
+    def flags(self, study: str) -> tuple[Flag, ...]:
+        """What the study's files alone know: flags that its runs do not tell by themselves.
+
+        Raises StudyNotFound.
+        """
+        with self._cursor() as cursor:
+            if not tables.has_study(cursor, study):
+                raise _not_found(cursor, study)
+            rows = cursor.execute(EXPORTS["flags"], [study, study]).fetchall()
+        return tuple(
+            Flag(code, severity, message, run_id) for _, run_id, _, code, severity, message in rows
+        )
+
+    def save_mapping(
+        self, signature: str, leaves: Sequence[str], mapping: Mapping[str, str], name: str
+    ) -> None:
+        """Keep which field a person chose for which leaf of documents of one signature.
+
+        It takes the place of an earlier mapping of that signature. Raises InputError.
+        """
+        with self._transaction() as cursor:
+            tables.begin_change(cursor)
+            mappings.save(cursor, signature, leaves, mapping, name)
+
+    def mappings(self) -> tuple[SavedMapping, ...]:
+        """The saved mappings, the newest first."""
+        with self._cursor() as cursor:
+            return mappings.select(cursor)
+
+    def delete_mapping(self, signature: str) -> None:
+        """Forget a saved mapping. Raises InputError where there is none."""
+        with self._transaction() as cursor:
+            tables.begin_change(cursor)
+            mappings.delete(cursor, signature)
+
+    def export(self, table: str, study: str | None = None) -> bytes:
+        """One of the tables of EXPORTS as Parquet, of one study or of all; no kept documents.
+
+        Raises InputError for another table, StudyNotFound.
+        """
         if table not in EXPORTS:
             raise InputError(f"table {table!r}: one of {', '.join(EXPORTS)}")
         sink = BytesIO()
         with self._cursor() as cursor:
-            batches = cursor.execute(EXPORTS[table]).to_arrow_reader()
+            if study is not None and not tables.has_study(cursor, study):
+                raise _not_found(cursor, study)
+            batches = cursor.execute(EXPORTS[table], [study, study]).to_arrow_reader()
             with pq.ParquetWriter(sink, batches.schema, compression="zstd") as writer:
                 for batch in batches:
                     writer.write_batch(batch)
@@ -245,51 +350,13 @@ class Store:
                 raise
 
 
-def _add(cursor: duckdb.DuckDBPyConnection, reading: Reading, study: str, by: str) -> Added:
-    run_ids = list(dict.fromkeys(r.run_id for r in reading.runs))
-    files = tables.select_file_names(cursor, study)
-    if reading.sha256 in files:
-        return Added(0, tuple(run_ids), files[reading.sha256])
-    holders = tables.select_holders(cursor, study, run_ids)
-    superseded = [i for i, sha in holders.items() if _supersedes(reading.name, files[sha])]
-    duplicates = tuple(i for i in run_ids if i in holders and i not in superseded)
-    incoming = {
-        r.run_id: replace(r, study=study, source_sha256=reading.sha256)
-        for r in reversed(reading.runs)  # of a run_id given twice the first stays
-        if r.run_id not in duplicates
-    }
-    if not incoming:
-        return Added(0, duplicates, files[holders[duplicates[0]]] if duplicates else None)
-    if superseded:
-        for earlier in tables.select_runs(cursor, study, superseded):
-            incoming[earlier.run_id] = _with_stated(incoming[earlier.run_id], earlier)
-        tables.delete(cursor, study, superseded)
-    tables.insert(cursor, reading, study, by, [incoming[i] for i in run_ids if i in incoming])
-    tables.number_repeats(cursor, study)
-    tables.touch(cursor, study)
-    gone = files.keys() - tables.select_file_names(cursor, study).keys()
-    replaces = tuple(sorted(files[sha] for sha in gone))
-    return Added(len(incoming) - len(superseded), duplicates, None, replaces)
-
-
-def _supersedes(name: str, earlier: str) -> bool:
-    """Whether a file's runs take the place of the same runs in an earlier file."""
-    csv, earlier_csv = (PurePath(n).suffix.lower() == ".csv" for n in (name, earlier))
-    return earlier_csv and not csv
-
-
-def _with_stated(run: Run, earlier: Run) -> Run:
-    """The run with what a person stated about its earlier copy and it does not say itself."""
-    names = ["repeat", *EDITABLE]
-    if run.spec_state is not SpecState.UNKNOWN:
-        names = [n for n in names if n not in ("spec_state", *GROUPS.speculation)]
-    stated = {n: getattr(earlier, n) for n in names if getattr(run, n) in (None, SpecState.UNKNOWN)}
-    return replace(run, **stated)
+def _origin(import_id: str | None, by: str) -> Origin:
+    return Origin(uuid4().hex if import_id is None else import_id, by)
 
 
 def _own(cursor: duckdb.DuckDBPyConnection, study: str) -> None:
     """Raise ReadOnlyStudy or StudyNotFound unless the store holds the study."""
-    if study in tables.select_studies(cursor):
+    if tables.has_study(cursor, study):
         return
     if study in published.studies():
         raise _read_only(study)

@@ -1,15 +1,36 @@
-"""The store's statements, each on one cursor inside the caller's transaction."""
+"""Statements about runs and studies, each on one cursor inside the caller's transaction."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Any
 
+import pyarrow as pa
 from duckdb import DuckDBPyConnection
 
-from lib.results.columns import KINDS, requests_to_table, run_from_row, runs_to_table
-from lib.results.reading import Reading
-from lib.run import Run
+from lib.results.columns import KINDS, runs_from_columns, runs_to_table
+from lib.results.versions import Version
+from lib.run import EDITABLE, Run, SpecState
+
+_OWN: dict[str, pa.DataType] = {
+    "version": pa.int64(),
+    "import_id": pa.string(),
+    "revises": pa.bool_(),
+    "stated": pa.list_(pa.string()),
+    "carried": pa.list_(pa.string()),
+    "request_key": pa.int64(),
+}
+VERSION_COLUMNS = (*KINDS, *_OWN)
+_CELL = (
+    "spec_state",
+    "draft_method",
+    "num_speculative_tokens",
+    "schedule",
+    "load_kind",
+    "offered_load",
+)
+SOME = "run_id IN (SELECT unnest(?::VARCHAR[]))"
 
 
 def select_studies(cursor: DuckDBPyConnection) -> tuple[str, ...]:
@@ -18,130 +39,190 @@ def select_studies(cursor: DuckDBPyConnection) -> tuple[str, ...]:
     return tuple(name for (name,) in rows)
 
 
-def select_runs(
-    cursor: DuckDBPyConnection, study: str, run_ids: Sequence[str] | None = None
-) -> tuple[Run, ...]:
-    """A study's runs, or those of these ids, ordered by load, arm and repeat."""
-    query = f"SELECT {', '.join(KINDS)} FROM runs WHERE study = ?"
-    if run_ids is None:
-        rows = cursor.execute(query, [study]).fetchall()
-    else:
-        some = f"{query} AND run_id IN (SELECT unnest(?::VARCHAR[]))"
-        rows = cursor.execute(some, [study, list(run_ids)]).fetchall()
-    return tuple(sorted((run_from_row(row) for row in rows), key=_position))
+def select_changed(cursor: DuckDBPyConnection, study: str) -> int | None:
+    """The change of the store that moved the study last; None where there is no such study."""
+    row = cursor.execute("SELECT changed FROM studies WHERE study = ?", [study]).fetchone()
+    return None if row is None else row[0]
 
 
-def count_runs(cursor: DuckDBPyConnection, study: str) -> int:
-    """How many runs the study has."""
-    row = cursor.execute("SELECT count(*) FROM runs WHERE study = ?", [study]).fetchone()
-    assert row is not None
-    return int(row[0])
+def has_study(cursor: DuckDBPyConnection, study: str) -> bool:
+    """Whether the store holds the study."""
+    row = cursor.execute("SELECT 1 FROM studies WHERE study = ?", [study]).fetchone()
+    return row is not None
 
 
-def select_file_names(cursor: DuckDBPyConnection, study: str) -> dict[str, str]:
-    """Names of the study's files by digest."""
-    return dict(
-        cursor.execute("SELECT sha256, name FROM sources WHERE study = ?", [study]).fetchall()
+def select_runs(cursor: DuckDBPyConnection, study: str) -> tuple[Run, ...]:
+    """A study's runs, ordered by load, arm and repeat."""
+    found = cursor.execute(f"SELECT {', '.join(KINDS)} FROM runs WHERE study = ?", [study])
+    return tuple(sorted(runs_from_columns(_columns(found, len(KINDS))), key=_position))
+
+
+def select_versions(
+    cursor: DuckDBPyConnection, study: str, run_ids: Sequence[str], table: str = "runs"
+) -> list[Version]:
+    """The current versions of these runs, or from `past_runs` those before, the oldest first."""
+    names = [*VERSION_COLUMNS, *(["replaced_at"] if table == "past_runs" else [])]
+    found = cursor.execute(
+        f"SELECT {', '.join(names)} FROM {table} WHERE study = ? AND {SOME} ORDER BY version",
+        [study, list(run_ids)],
     )
-
-
-def select_holders(
-    cursor: DuckDBPyConnection, study: str, run_ids: Sequence[str]
-) -> dict[str, str]:
-    """Digest of the file that each of these runs rests on, for those that the study has."""
-    return dict(
-        cursor.execute(
-            "SELECT run_id, source_sha256 FROM runs "
-            "WHERE study = ? AND run_id IN (SELECT unnest(?::VARCHAR[]))",
-            [study, list(run_ids)],
-        ).fetchall()
-    )
-
-
-def insert(
-    cursor: DuckDBPyConnection, reading: Reading, study: str, by: str, runs: Sequence[Run]
-) -> None:
-    """Insert a file with those of its runs that the study takes, and their requests."""
-    source: list[Any] = [
-        study,
-        reading.sha256,
-        reading.name,
-        reading.tool,
-        reading.tool_version,
-        reading.kept,
-        _now(),
-        by,
-        len(reading.runs),
+    columns = _columns(found, len(names))
+    runs = runs_from_columns(columns[: len(KINDS)])
+    return [
+        Version(
+            run,
+            version,
+            import_id,
+            revises,
+            None if stated is None else tuple(stated),
+            tuple(carried or ()),
+            request_key,
+            replaced_at[0] if replaced_at else None,
+        )
+        for run, version, import_id, revises, stated, carried, request_key, *replaced_at in zip(
+            runs, *columns[len(KINDS) :], strict=True
+        )
     ]
-    cursor.execute(f"INSERT INTO sources VALUES ({', '.join('?' for _ in source)})", source)
-    cursor.register("incoming_runs", runs_to_table(runs))
-    cursor.execute("INSERT INTO runs BY NAME SELECT * FROM incoming_runs")
-    requests = requests_to_table(study, reading.requests, [r.run_id for r in runs])
-    cursor.register("incoming_requests", requests)
-    cursor.execute("INSERT INTO requests BY NAME SELECT * FROM incoming_requests")
+
+
+def select_ids_of_import(cursor: DuckDBPyConnection, study: str, import_id: str) -> list[str]:
+    """Ids of the runs that have a version, current or past, of this import."""
+    rows = cursor.execute(
+        "SELECT run_id FROM runs WHERE study = ? AND import_id = ? "
+        "UNION SELECT run_id FROM past_runs WHERE study = ? AND import_id = ?",
+        [study, import_id, study, import_id],
+    ).fetchall()
+    return sorted(run_id for (run_id,) in rows)
+
+
+def insert_versions(
+    cursor: DuckDBPyConnection, versions: Sequence[Version], table: str = "runs"
+) -> None:
+    """Insert rows of `runs` or of `past_runs`."""
+    if not versions:
+        return
+    rows = runs_to_table([v.run for v in versions])
+    # BY NAME leaves the rest null: half of a hundred columns are.
+    rows = rows.select([n for n in rows.column_names if rows.column(n).null_count < len(rows)])
+    kinds = _OWN | ({"replaced_at": pa.timestamp("us")} if table == "past_runs" else {})
+    for name, kind in kinds.items():
+        rows = rows.append_column(name, pa.array([getattr(v, name) for v in versions], kind))
+    cursor.register("incoming_runs", rows)
+    cursor.execute(f"INSERT INTO {table} BY NAME SELECT * FROM incoming_runs")
+
+
+def set_past(cursor: DuckDBPyConnection, study: str, versions: Sequence[Version]) -> None:
+    """Move versions that are replaced now out of `runs`."""
+    at = now()
+    insert_versions(cursor, [replace(v, replaced_at=at) for v in versions], "past_runs")
+    delete_versions(cursor, study, [v.run.run_id for v in versions], ("runs",))
+
+
+def delete_versions(
+    cursor: DuckDBPyConnection,
+    study: str,
+    run_ids: Sequence[str],
+    among: Sequence[str] = ("runs", "past_runs"),
+) -> None:
+    """Delete all rows of these runs."""
+    for table in among:
+        cursor.execute(f"DELETE FROM {table} WHERE study = ? AND {SOME}", [study, list(run_ids)])
 
 
 def update(
     cursor: DuckDBPyConnection, study: str, run_ids: Sequence[str], values: Mapping[str, object]
 ) -> None:
-    """Set columns of these runs. The names go into the statement: they must be columns."""
+    """State columns of these runs. The names go into the statement: they must be columns."""
     columns = [v.value if isinstance(v, Enum) else v for v in values.values()]
     cursor.execute(
-        f"UPDATE runs SET {', '.join(f'{name} = ?' for name in values)} "
-        "WHERE study = ? AND run_id IN (SELECT unnest(?::VARCHAR[]))",
-        [*columns, study, list(run_ids)],
+        f"UPDATE runs SET {', '.join(f'{name} = ?' for name in values)}, "
+        "stated = CASE WHEN stated IS NULL THEN NULL "
+        "ELSE list_distinct(list_concat(stated, ?::VARCHAR[])) END "
+        f"WHERE study = ? AND {SOME}",
+        [*columns, [n for n in values if n in EDITABLE], study, list(run_ids)],
     )
 
 
-def delete(cursor: DuckDBPyConnection, study: str, run_ids: Sequence[str]) -> None:
-    """Delete these runs, their requests, and the files that no run rests on any more."""
-    for table in ("requests", "runs"):
+def numbered(cursor: DuckDBPyConnection, study: str, runs: Sequence[Run]) -> list[Run]:
+    """The runs, those of a known arm and load with the next repeat number where they have none.
+
+    Only the cells of these runs are looked at, so a file costs the same in a large study.
+    """
+    open_runs = [
+        r
+        for r in runs
+        if r.repeat is None and r.spec_state != SpecState.UNKNOWN and r.offered_load is not None
+    ]
+    if not open_runs:
+        return list(runs)
+    rows = cursor.execute(
+        f"SELECT {', '.join(_CELL)}, max(repeat) FROM runs WHERE study = ? "
+        "AND offered_load IN (SELECT unnest(?::DOUBLE[])) AND repeat IS NOT NULL GROUP BY ALL",
+        [study, list({r.offered_load for r in open_runs})],
+    ).fetchall()
+    last: dict[tuple[Any, ...], int] = {tuple(cell): repeat for *cell, repeat in rows}
+    for run in runs:
+        if run.repeat is not None:
+            last[_cell(run)] = max(run.repeat, last.get(_cell(run), 0))
+    given = {}
+    for run in sorted(open_runs, key=_moment):
+        last[_cell(run)] = given[run.run_id] = last.get(_cell(run), 0) + 1
+    return [replace(r, repeat=given.get(r.run_id, r.repeat)) for r in runs]
+
+
+def number_repeats(cursor: DuckDBPyConnection, study: str, run_ids: Sequence[str]) -> None:
+    """Give these runs the next repeat number of their cell, where they have none."""
+    runs = [v.run for v in select_versions(cursor, study, run_ids) if v.run.repeat is None]
+    given: dict[int, list[str]] = {}
+    for run in numbered(cursor, study, runs):
+        if run.repeat is not None:
+            given.setdefault(run.repeat, []).append(run.run_id)
+    for repeat, ids in given.items():
         cursor.execute(
-            f"DELETE FROM {table} WHERE study = ? AND run_id IN (SELECT unnest(?::VARCHAR[]))",
-            [study, list(run_ids)],
+            f"UPDATE runs SET repeat = ? WHERE study = ? AND {SOME}", [repeat, study, ids]
         )
+
+
+def begin_change(cursor: DuckDBPyConnection, request_keys: int = 0) -> tuple[int, int]:
+    """The number of this change of the store, and the first of so many new request keys."""
     cursor.execute(
-        "DELETE FROM sources WHERE study = ? "
-        "AND sha256 NOT IN (SELECT source_sha256 FROM runs WHERE study = ?)",
-        [study, study],
+        "UPDATE meta SET changes = changes + 1, request_keys = request_keys + ?", [request_keys]
     )
+    row = cursor.execute("SELECT changes, request_keys FROM meta").fetchone()
+    assert row is not None
+    return row[0], row[1] - request_keys + 1
 
 
-def number_repeats(cursor: DuckDBPyConnection, study: str) -> None:
-    """Give runs of a known arm and load the next repeat number, where they have none."""
-    cursor.execute(
-        """
-        UPDATE runs SET repeat = numbered.repeat FROM (
-            SELECT run_id, coalesce(max(repeat) OVER cell, 0) + row_number() OVER (
-                PARTITION BY spec_state, draft_method, num_speculative_tokens, schedule,
-                    load_kind, offered_load, repeat IS NULL
-                ORDER BY started_at, run_id
-            ) AS repeat
-            FROM runs WHERE study = ? AND spec_state <> 'unknown' AND offered_load IS NOT NULL
-            WINDOW cell AS (
-                PARTITION BY spec_state, draft_method, num_speculative_tokens, schedule,
-                    load_kind, offered_load
-            )
-        ) AS numbered
-        WHERE runs.study = ? AND runs.run_id = numbered.run_id AND runs.repeat IS NULL
-        """,
-        [study, study],
-    )
-
-
-def touch(cursor: DuckDBPyConnection, study: str) -> None:
-    """Move the study's fingerprint; a study without runs is none."""
-    cursor.execute("UPDATE meta SET changes = changes + 1")
-    if not count_runs(cursor, study):
+def touch(cursor: DuckDBPyConnection, study: str, change: int) -> None:
+    """Move the study's fingerprint to a change; a study without runs is none."""
+    if cursor.execute("SELECT 1 FROM runs WHERE study = ? LIMIT 1", [study]).fetchone() is None:
         cursor.execute("DELETE FROM studies WHERE study = ?", [study])
-    elif study in select_studies(cursor):
-        cursor.execute(
-            "UPDATE studies SET changed = (SELECT changes FROM meta) WHERE study = ?", [study]
-        )
+    elif has_study(cursor, study):
+        cursor.execute("UPDATE studies SET changed = ? WHERE study = ?", [change, study])
     else:
-        cursor.execute(
-            "INSERT INTO studies SELECT ?, ?::TIMESTAMP, changes FROM meta", [study, _now()]
-        )
+        cursor.execute("INSERT INTO studies VALUES (?, ?, ?)", [study, now(), change])
+
+
+def now() -> datetime:
+    """The time in UTC, without a zone, as the store keeps it."""
+    return datetime.now(UTC).replace(tzinfo=None)
+
+
+def _columns(found: DuckDBPyConnection, count: int) -> list[Sequence[Any]]:
+    """A result's `count` columns. Arrow takes longer over a hundred columns of a hundred rows."""
+    rows = found.fetchall()
+    return list(zip(*rows, strict=True)) if rows else [()] * count
+
+
+def _cell(run: Run) -> tuple[Any, ...]:
+    return tuple(getattr(run, name) for name in _CELL)
+
+
+def _moment(run: Run) -> tuple[bool, datetime, str]:
+    at = run.started_at
+    if at is not None and at.tzinfo is not None:
+        at = at.astimezone(UTC).replace(tzinfo=None)
+    return (at is None, at or datetime.min, run.run_id)
 
 
 def _position(run: Run) -> tuple[Any, ...]:
@@ -149,7 +230,3 @@ def _position(run: Run) -> tuple[Any, ...]:
     load = (run.load_kind or "", run.offered_load or 0.0)
     arm = (run.spec_state, run.draft_method or "", k, run.schedule or "")
     return (*load, *arm, run.repeat or 0, run.run_id)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC).replace(tzinfo=None)

@@ -76,13 +76,13 @@ def test_checked_takes_numbers_of_any_library_but_no_booleans() -> None:
 def test_requests_keep_run_order_and_miss_what_the_file_lacks() -> None:
     first = pa.table({"ok": [True, False], "output_tokens": pa.array([3, 4], pa.int32())})
     second = pa.table({"ttft_ms": [1.5], "something else": ["x"]})
-    table = requests_to_table("s", {"b": second, "a": first, "not taken": first}, ["a", "no", "b"])
-    assert table.column_names == ["study", "run_id", *REQUEST_COLUMNS]
-    assert table.column("run_id").to_pylist() == ["a", "a", "b"]
-    assert table.column("study").to_pylist() == ["s"] * 3
+    requests = {"b": second, "a": first, "not taken": first}
+    table = requests_to_table(requests, {"a": 7, "b": 8})
+    assert table.column_names == ["request_key", *REQUEST_COLUMNS]
+    assert table.column("request_key").to_pylist() == [7, 7, 8]
     assert table.column("output_tokens").to_pylist() == [3, 4, None]
     assert table.column("ttft_ms").to_pylist() == [None, None, 1.5]
-    assert requests_to_table("s", {}, ["a"]).num_rows == 0
+    assert requests_to_table({}, {}).num_rows == 0
 
 
 def test_a_table_of_no_runs_has_all_columns() -> None:

@@ -9,12 +9,10 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta, timezone
-from io import BytesIO
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -24,7 +22,9 @@ from lib.results import database, published
 from lib.results.columns import ARROW_TYPES, KINDS, REQUEST_COLUMNS
 from lib.results.reading import Reading
 from lib.results.store import Added, RequestCounts, Store
+from lib.results.tables import VERSION_COLUMNS
 from lib.run import EDITABLE, LoadKind, Run, Slo, SpecState
+from tests.unit.results.store_parts import a_reading, a_run, exported, some_requests
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -36,26 +36,6 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened.close()
 
 
-def a_run(run_id: str, **stated: object) -> Run:
-    known = {"spec_state": SpecState.OFF, "load_kind": LoadKind.CONCURRENCY, "offered_load": 4.0}
-    return Run(run_id=run_id, **{**known, **stated})  # type: ignore[arg-type]
-
-
-def a_reading(name: str, *runs: Run, **parts: object) -> Reading:
-    given: dict = {"sha256": f"digest of {name}", "tool": "a-tool", "tool_version": "1"}
-    given |= {"why": "", "requests": {}, "flags": (), "kept": b"a kept document"}
-    return Reading(name=name, runs=runs, **{**given, **parts})
-
-
-def some_requests(count: int, **columns: list) -> pa.Table:
-    given: dict[str, list] = {"ok": [True] * count, "ttft_ms": [float(i) for i in range(count)]}
-    return pa.table({**given, **columns})
-
-
-def exported(store: Store, table: str) -> pa.Table:
-    return pq.read_table(BytesIO(store.export(table)))
-
-
 # The schema and the values
 
 
@@ -63,16 +43,20 @@ def test_columns_of_runs_are_the_fields_of_run() -> None:
     connection = duckdb.connect()
     connection.execute(database.SCHEMA.read_text())
     described = connection.execute("SELECT * FROM runs").to_arrow_table().schema
-    assert described.names == [f.name for f in fields(Run)]
-    assert [t.type for t in described] == [ARROW_TYPES[KINDS[n]] for n in described.names]
+    assert described.names == list(VERSION_COLUMNS)
+    own = described.names[: len(KINDS)]
+    assert own == [f.name for f in fields(Run)]
+    assert [described.field(n).type for n in own] == [ARROW_TYPES[KINDS[n]] for n in own]
+    past = connection.execute("SELECT * FROM past_runs").to_arrow_table().schema
+    assert past.names == [*described.names, "replaced_at"]
 
 
 def test_columns_of_requests_are_those_of_a_reading() -> None:
     connection = duckdb.connect()
     connection.execute(database.SCHEMA.read_text())
     described = connection.execute("SELECT * FROM requests").to_arrow_table().schema
-    assert described.names == ["study", "run_id", *REQUEST_COLUMNS]
-    assert [t.type for t in described][2:] == list(REQUEST_COLUMNS.values())
+    assert described.names == ["request_key", *REQUEST_COLUMNS]
+    assert [t.type for t in described][1:] == list(REQUEST_COLUMNS.values())
 
 
 def test_schema_has_no_constraint_that_ducklake_refuses() -> None:
@@ -503,7 +487,7 @@ def test_export_holds_the_values_and_never_a_kept_document(store: Store) -> None
     assert (source["name"], source["imported_by"], source["runs"]) == ("a.json", "ann", 1)
     assert "redacted" not in source
     assert all(b"SECRET" not in store.export(t) for t in ("runs", "requests", "sources"))
-    with pytest.raises(InputError, match="'meta': one of runs, requests, sources"):
+    with pytest.raises(InputError, match="'meta': one of runs, requests, sources, flags"):
         store.export("meta")
 
 
@@ -564,7 +548,7 @@ def foreign_database(path: Path) -> None:
 def newer_store(path: Path) -> None:
     Store.open(path).close()
     with duckdb.connect(str(path)) as connection:
-        connection.execute("UPDATE meta SET schema_version = 2")
+        connection.execute("UPDATE meta SET schema_version = 3")
 
 
 @pytest.mark.parametrize(
@@ -574,7 +558,7 @@ def newer_store(path: Path) -> None:
         (lambda path: path.write_bytes(b""), "not a store"),
         (lambda path: path.mkdir(), "not a store"),
         (foreign_database, "not a store of this program"),
-        (newer_store, "a store of version 2, and this program reads version 1"),
+        (newer_store, "a store of version 3, and this program reads version 2"),
     ],
     ids=["text", "empty", "folder", "foreign", "newer"],
 )
@@ -659,7 +643,7 @@ IMPORTER = """
     import sys
     from pathlib import Path
     import pyarrow as pa
-    from lib.results import tables
+    from lib.results import requests as statements
     from lib.results.reading import Reading
     from lib.results.store import Store
     from lib.run import Run
@@ -668,11 +652,11 @@ IMPORTER = """
     store = Store.open(Path(sys.argv[1]))
     for number in range(whole):
         if stall and number == whole - 1:
-            def insert_and_stall(*arguments, insert=tables.insert):
+            def insert_and_stall(*arguments, insert=statements.insert):
                 insert(*arguments)
                 print("inside", flush=True)
                 sys.stdin.read()
-            tables.insert = insert_and_stall
+            statements.insert = insert_and_stall
         runs = tuple(Run(run_id=f"{number}-{i}") for i in range(3))
         requests = {r.run_id: pa.table({"ok": [True] * 500}) for r in runs}
         name = f"{number}.json"
