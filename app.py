@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from lib.errors import DraftworthError
 from lib.report.format import plain_md
-from lib.ui import figure, inputs
+from lib.ui import figure, inbox, inputs
 from lib.ui.security import SecurityHeaders
 
 
@@ -37,6 +37,7 @@ app = st.App(
     Path(__file__).with_name("lib") / "ui" / "shell.py",
     routes=[Route("/ready", ready), figure.ROUTE],
     middleware=[Middleware(SecurityHeaders)],
+    lifespan=inbox.lifespan,
     on_script_error=show_error,
 )
 

@@ -40,6 +40,24 @@ SETTINGS: tuple[Setting, ...] = (
         "Largest file of which the redacted document is kept in the store, in MB; 0 keeps none.",
     ),
     Setting("DRAFTWORTH_JSON_DEPTH", 200, "Deepest nesting of a JSON file that is read."),
+    Setting(
+        "DRAFTWORTH_ARCHIVE_MB",
+        1024,
+        "Largest archive (zip, gz) that is read, all of it expanded, in MB.",
+    ),
+    Setting("DRAFTWORTH_ENTRY_MB", 256, "Largest file in an archive that is read, in MB."),
+    Setting("DRAFTWORTH_ARCHIVE_ENTRIES", 5000, "Most files that an archive may hold."),
+    Setting(
+        "DRAFTWORTH_ARCHIVE_RATIO",
+        200,
+        "Most times that a file in an archive may be larger than its compressed form.",
+    ),
+    Setting(
+        "DRAFTWORTH_INBOX",
+        "",
+        "Folder that is watched: what is dropped there is imported, into the study called as the "
+        "folder's first subfolder, else as the folder itself. Empty: none is watched.",
+    ),
 )
 
 

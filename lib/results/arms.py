@@ -12,7 +12,7 @@ from lib.results.naming import ArmName, parse_arm, repeat_of, spell
 from lib.results.reading import Flag, Reading
 from lib.run import EDITABLE, Run, SpecState
 
-__all__ = ["assign", "parse_arm", "parse_rule", "parse_set", "suggest"]
+__all__ = ["assign", "parse_arm", "parse_rule", "parse_set", "settled", "suggest"]
 
 Rule = tuple[str, dict[str, object]]
 
@@ -42,23 +42,27 @@ def parse_set(text: str) -> tuple[str, Any]:
 def assign(reading: Reading, rules: Sequence[Rule]) -> Reading:
     """The reading with the arm of the first rule whose glob matches each run.
 
-    A glob matches the reading's name (its path relative to what was asked for), then the file
-    name, then the run's label. A rule without K leaves the K that the file states. A run that no
-    rule matches and whose arm the file does not state carries the flag arm_unknown.
+    A glob matches the reading's name (its path relative to what was asked for) or any tail of that
+    path, such as the file name, then the run's label. A rule without K leaves the K that the file
+    states. A run that no rule matches and whose arm the file does not state carries the flag
+    arm_unknown.
     """
     runs = []
     for run in reading.runs:
         arm = _first_match(reading.name, run.label, rules)
         runs.append(run if arm is None else _with_arm(run, arm))
-    return _settled(reading, runs)
+    return settled(reading, runs)
 
 
 def _first_match(name: str, label: str | None, rules: Sequence[Rule]) -> dict[str, object] | None:
-    file_name = PurePosixPath(name.replace("\\", "/")).name
-    for glob, arm in rules:
-        if any(fnmatchcase(text, glob) for text in (name, file_name, label or "")):
-            return arm
-    return None
+    return next((arm for glob, arm in rules if fits(name, label, glob)), None)
+
+
+def fits(name: str, label: str | None, glob: str) -> bool:
+    """Whether a glob fits a run of the file `name`: its path, a tail of that, or its label."""
+    parts = PurePosixPath(name.replace("\\", "/")).parts
+    tails = ("/".join(parts[at:]) for at in range(len(parts)))
+    return any(fnmatchcase(text, glob) for text in (name, *tails, label or ""))
 
 
 def _with_arm(run: Run, arm: dict[str, object]) -> Run:
@@ -90,7 +94,7 @@ def suggest(reading: Reading) -> Reading:
             repeat = next((r for _, n in names if (r := repeat_of(n)) is not None), None)
             filled = replace(filled, repeat=repeat)
         runs.append(filled)
-    return _settled(reading, runs, flags)
+    return settled(reading, runs, flags)
 
 
 def _names(name: str, label: str | None) -> list[tuple[str, str]]:
@@ -131,10 +135,24 @@ def _is_open(run: Run, field: str) -> bool:
     return getattr(run, field) is None
 
 
-def _settled(reading: Reading, runs: Sequence[Run], found: Sequence[Flag] = ()) -> Reading:
-    """The reading with these runs; what its flags say of their arms is said afresh."""
-    kept = [f for f in reading.flags if f.code not in ("arm_unknown", "arm_contradicted")]
-    contradicted = [flag for r in runs if (flag := checks.contradicted(r)) is not None]
+def settled(
+    reading: Reading, runs: Sequence[Run] | None = None, found: Sequence[Flag] = ()
+) -> Reading:
+    """The reading with these runs, or its own; what a run tells by itself is told afresh.
+
+    The flags of its file stay, and those of `found` join them.
+    """
+    runs = reading.runs if runs is None else runs
+    own = {r.run_id for r in runs}
+    by_server = {r.run_id for r in runs if r.token_count == "server"}
+    kept = [
+        f
+        for f in (*reading.flags, *found)
+        if f.code != "arm_unknown"
+        and not (f.run_id in own and f.code in checks.CODES)
+        and not (f.run_id in by_server and f.code == "retokenised_unchecked")
+    ]
+    told = [flag for run in runs for flag in checks.inspect(run)]
     text = "nothing says which arm this is; name it (off, METHOD or METHOD:K)"
     unknown = [Flag("arm_unknown", "blocks pairing", text, r.run_id) for r in runs if r.arm is None]
-    return replace(reading, runs=tuple(runs), flags=(*kept, *found, *contradicted, *unknown))
+    return replace(reading, runs=tuple(runs), flags=(*dict.fromkeys(kept), *told, *unknown))

@@ -5,7 +5,8 @@ import json
 import pytest
 from typer.testing import CliRunner, Result
 
-from lib.cli import app, plain
+from lib.cli import app
+from lib.cli.output import plain
 
 
 def run(*args: str) -> Result:

@@ -220,6 +220,39 @@ def test_the_eight_b300_schedule() -> None:
     assert any("adaptive" in w for w in said["warnings"])
 
 
+def test_the_schedule_says_what_it_is_worth_and_how_to_prove_it(imported: Any) -> None:
+    said = answer("schedule", "--study", "sim", "--max-num-seqs", "64", "--trtllm-version", "1.3.0")
+    assert said["best_fixed_k"] == 2
+    assert "Up to 11.5 % over a fixed K = 2" in said["verdict"]
+    assert [a["name"] for a in said["measure"]["arms"]] == ["off", "sim:2", "sim:schedule"]
+    assert said["draft_len_schedule"] == {"8": 4, "38": 2}
+    assert [t["measured"] for t in said["tiers"]] == [[1, 2, 4, 8], [16, 32], [64]]
+
+
+def test_a_schedule_by_goodput_counts_stored_requests(imported: Any) -> None:
+    options = ("--study", "sim", "--max-num-seqs", "64", "--objective", "goodput", "--tail", "off")
+    said = answer("schedule", *options, "--slo", "tpot_ms=20")
+    assert said["num_speculative_tokens_per_batch_size"] is not None
+    assert any("Goodput" in w and "TPOT ≤ 20 ms" in w for w in said["warnings"])
+    refused = run("schedule", *options)
+    assert refused.exit_code == 2
+    assert "no SLO is named" in refused.stderr
+
+
+def test_a_pasted_command_needs_no_number_beside_it() -> None:
+    text = """vllm serve m --max-num-seqs 64 --speculative-config '{"method": "dflash",
+    "num_speculative_tokens": 3, "num_speculative_tokens_per_batch_size": [[1,16,5],[17,64,0]]}'"""
+    said = answer("schedule", "--check", text)
+    assert said["effective"] == [[1, 16, 3], [17, 64, 0]]
+    assert any("clamped" in w for w in said["warnings"])
+    asked = run("schedule", "--check", "[[1,16,3]]", "--json")
+    assert asked.exit_code == 2
+    assert "num_speculative_tokens and max_num_seqs needed" in asked.stderr
+    refused = run("schedule", "--check", "[[2,16,3]]", "--json")
+    assert refused.exit_code == 1
+    assert json.loads(refused.stdout)["valid"] is False
+
+
 def test_an_unknown_study_is_one_line() -> None:
     result = run("compare", "--study", "nothing-of-that-name", "--json")
     assert result.exit_code == 1

@@ -65,9 +65,10 @@ def test_the_name_decides_nothing() -> None:
         (b"[]", UnknownFormat, "a list of nothing"),
         (b"{}", UnknownFormat, "an object without keys"),
         (b'["a", [1]]', UnknownFormat, "a list of lists and texts"),
-        (b'{"foo": 1, "bar": 2}', UnknownFormat, "the keys foo, bar; known are vLLM bench serve"),
+        (b'{"foo": 1, "bar": 2}', UnknownFormat, "the keys foo, bar; its keys can be mapped"),
         (b'[{"foo": 1}, {"bar": 2}]', UnknownFormat, "a list of 2 objects with the keys foo, bar"),
-        (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), UnreadableFile, "UTF-8"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), UnreadableFile, "a picture or PDF"),
+        (b"\x01\x02" + bytes(range(256)), UnreadableFile, "UTF-8"),
         (b"PK\x03\x04rest", UnreadableFile, "a compressed archive; unpack it"),
         (b"\x1f\x8brest", UnreadableFile, "a compressed archive"),
         (b"PAR1rubbishPAR1", UnreadableFile, "not a whole Parquet file"),
@@ -267,5 +268,5 @@ def test_every_shared_file_is_read_or_refused_in_one_line() -> None:
     paths = [p for d in ("corpus", "published", "sweeps") for p in (SHARED / d).rglob("*.*")]
     found = [check(path.name, path.read_bytes()) for path in sorted(paths) if path.is_file()]
     read_tools = Counter(reading.tool for reading in found if reading)
-    assert read_tools["guidellm"] == 63 + 2 + 4 + 1
+    assert read_tools["guidellm"] == 63 + 2 + 12 + 1
     assert read_tools["vllm-bench-serve"] == 10
