@@ -19,8 +19,11 @@ from lib.evidence.protocol import (
     not_recorded,
     require_fields,
 )
-from lib.results.checks import blocks_pairing
+from lib.results.checks import blocks_latency, blocks_pairing, open_loop, saturated
+from lib.results.study_checks import copies
 from lib.run import OFF, LoadKind, Run, Study, distinct
+
+THROUGHPUT = "output_tps"
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,9 @@ class Comparison:
     """Every arm of a study against its off runs.
 
     `not_recorded` are protocol fields that some pair does not state in both arms. `unassigned`
-    are runs that do not say whether they speculated. `notes` are one line each.
+    are runs that do not say whether they speculated. `open_loop` are runs left out on throughput:
+    the server kept up with their request rate, so it equals the demand; `open_loop_note` says what
+    to do instead. `notes` are one line each.
     """
 
     study: Study
@@ -65,6 +70,8 @@ class Comparison:
     not_recorded: tuple[str, ...] = ()
     unassigned: tuple[Run, ...] = ()
     notes: tuple[str, ...] = ()
+    open_loop: tuple[Run, ...] = ()
+    open_loop_note: str = ""
 
     @property
     def baseline(self) -> str:
@@ -94,24 +101,28 @@ class Comparison:
         return max(named, key=lambda a: len(a.cells))
 
 
-def saturated(run: Run) -> bool:
-    """Whether requests mostly waited: median TTFT above half of the median end-to-end latency."""
-    if run.ttft_ms_p50 is None or not run.e2e_ms_p50:
-        return False
-    return run.ttft_ms_p50 > 0.5 * run.e2e_ms_p50
-
-
-def compare(study: Study, overrides: frozenset[str] = frozenset()) -> Comparison:
+def compare(
+    study: Study, overrides: frozenset[str] = frozenset(), metric: str = THROUGHPUT
+) -> Comparison:
     """Pair every arm with off, load by load (design law 7).
 
-    `overrides` are field names whose difference a person accepts. Raises NotComparable where no
-    run is off or no run is anything else, with the way to state it; InputError for an override
-    of what is no protocol field.
+    `overrides` are field names whose difference a person accepts. On throughput, runs at a
+    request rate that the server kept up with are left out. Raises NotComparable where no run is
+    off or no run is anything else, with the way to state it; InputError for an override of what
+    is no protocol field.
     """
     require_fields(overrides)
     usable, notes = _usable(study.runs)
-    off = [r for r in usable if r.arm == OFF]
-    on = [r for r in usable if r.arm not in (OFF, None)]
+    left_out, note = [], ""
+    if metric == THROUGHPUT and (left_out := [r for r in usable if r.arm and open_loop(r)]):
+        _require_two_arms(study, *_by_state(usable))
+        ids = {r.run_id for r in left_out}
+        usable = [r for r in usable if r.run_id not in ids]
+        note = _open_loop_note(left_out, usable)
+        notes.append(note)
+    off, on = _by_state(usable)
+    if note and not (off and on):
+        raise NotComparable(f"study {study.name!r}: {note}")
     _require_two_arms(study, off, on)
     arms = [
         replace(_compare_arm(alike, off, overrides), protocol=protocol)
@@ -124,16 +135,46 @@ def compare(study: Study, overrides: frozenset[str] = frozenset()) -> Comparison
         not_recorded=not_recorded([r for a in arms for c in a.cells for r in (*c.off, *c.on)]),
         unassigned=tuple(r for r in study.runs if r.arm is None),
         notes=(*notes, *distinct(n for a in arms for n in _arm_notes(a))),
+        open_loop=tuple(left_out),
+        open_loop_note=note,
     )
+
+
+def _by_state(runs: Iterable[Run]) -> tuple[list[Run], list[Run]]:
+    """The runs without speculation, and those of every other arm."""
+    named = [r for r in runs if r.arm is not None]
+    return [r for r in named if r.arm == OFF], [r for r in named if r.arm != OFF]
+
+
+def _open_loop_note(left_out: Sequence[Run], rest: Iterable[Run]) -> str:
+    """What is left out on throughput, what to compare instead, and the ceilings if both show."""
+    count = len(left_out)
+    text = (
+        f"{count} run{'s' if count > 1 else ''} left out of throughput and price: the server kept "
+        "up with the request rate, so tok/s equals the demand; compare on Mean TPOT, or ask for "
+        "more than it can serve"
+    )
+    ceilings: dict[str, float] = {}
+    for run in rest:
+        if run.arm and run.output_tps and run.load_kind == LoadKind.REQUEST_RATE and saturated(run):
+            ceilings[run.arm] = max(ceilings.get(run.arm, 0.0), run.output_tps)
+    if OFF not in ceilings or len(ceilings) < 2:
+        return text
+    best = ", ".join(f"{arm} {tps:.6g}" for arm, tps in ceilings.items())
+    return f"{text}; most tok/s of a saturated server: {best}"
 
 
 def _usable(runs: Iterable[Run]) -> tuple[list[Run], list[str]]:
     """The runs that have an outcome and a load, and a note on those left out."""
     usable, empty, loadless = [], 0, 0
     refused: list[str] = []
+    runs = list(runs)
+    twice = copies(runs)
     for run in runs:
         if run.completed == 0:
             empty += 1
+        elif run.run_id in twice:
+            refused.append("the same run under a second id")
         elif reason := blocks_pairing(run):
             refused.append(reason)
         elif run.arm is not None and (run.load_kind is None or run.offered_load is None):
@@ -234,8 +275,14 @@ def _arm_notes(arm: ArmComparison) -> Iterable[str]:
     waiting = [c.load for c in arm.cells if any(saturated(r) for r in (*c.off, *c.on))]
     if waiting:
         yield (
-            f"{arm.arm} at {load_list(waiting)}: queue-bound (median TTFT above half of the median "
-            "end-to-end latency): left out of latency comparisons"
+            f"{arm.arm} at {load_list(waiting)}: queue-bound (requests wait more than they run, "
+            "or the asked rate was not reached): left out of latency comparisons"
+        )
+    late = [c.load for c in arm.cells if any(blocks_latency(r) for r in (*c.off, *c.on))]
+    if late := [x for x in late if x not in waiting]:
+        yield (
+            f"{arm.arm} at {load_list(late)}: decoding is under 10 % of the end-to-end time, "
+            "reasoning tokens may count as time to first token: left out of latency comparisons"
         )
 
 

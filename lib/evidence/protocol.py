@@ -1,11 +1,13 @@
 """What two sets of runs must have in common to be compared, field by field (design law 7)."""
 
+import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any, Literal
 
 from lib.errors import InputError
+from lib.results.study_checks import LENGTH_EQUAL, LENGTH_NOTED
 from lib.run import GROUPS, LoadKind, Run, distinct
 
 Verdict = Literal["blocks", "noted", "allocation"]
@@ -18,13 +20,12 @@ FIELDS = {
 }
 # Set by a person for a purpose of their own: open, they leave no comparison open.
 OWN_PURPOSE = ("slo", "usd_per_hour")
+_HASH = re.compile(r"\b([0-9a-f]{8})[0-9a-f]{12,}\b")  # a commit or digest: eight digits tell it
 # One curve never mixes these; any other field may vary along it as long as each pair agrees.
 ONE_CURVE = (
     *(f for f in GROUPS.workload if f not in (*LENGTHS, "tool", "tool_version")),
     *GROUPS.speculation,
 )
-# Mean lengths within 2 % of the longer are equal; to 10 % the difference is noted.
-LENGTH_EQUAL, LENGTH_NOTED = 0.02 + 1e-9, 0.10 + 1e-9
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,8 @@ def differences_at(
         for name in names:
             a, b = known(off, name), known(on, name)
             verdict = _verdict(name, group, a, b)
-            if verdict is None and name == "graph_max_batch" and _binds(a, b, on[0]):
-                verdict = "blocks"
+            if name == "graph_max_batch":
+                verdict = _graph_verdict(a, b, on[0])
             if verdict is not None:
                 overridden = verdict == "blocks" and name in overrides
                 found.append(
@@ -147,8 +148,12 @@ def by_protocol(runs: Sequence[Run]) -> dict[str, list[Run]]:
 
 
 def not_recorded(paired: Sequence[Run]) -> tuple[str, ...]:
-    """Protocol fields that some paired run does not state. A dataset or a domain will do."""
-    fields = [n for names in FIELDS.values() for n in names if n not in (*OWN_PURPOSE, "domain")]
+    """Protocol fields that some paired run does not state. A dataset or a domain will do.
+
+    Who counted the tokens is left out: where nothing says it, one tool counts in one way.
+    """
+    left_out = (*OWN_PURPOSE, "domain", "token_count")
+    fields = [n for names in FIELDS.values() for n in names if n not in left_out]
     return tuple(
         n
         for n in fields
@@ -172,12 +177,19 @@ def _verdict(name: str, group: str, off: list[Any], on: list[Any]) -> Verdict | 
     return "allocation" if group == "allocation" and repeats else "blocks"
 
 
-def _binds(off: list[Any], on: list[Any], run: Run) -> bool:
-    """Whether a graph limit that one arm alone states is below the load it was measured at."""
-    stated = [*off, *on]
-    if bool(off) == bool(on) or run.load_kind == LoadKind.REQUEST_RATE:
-        return False
-    return run.offered_load is not None and run.offered_load > min(stated)
+def _graph_verdict(off: list[Any], on: list[Any], run: Run) -> Verdict | None:
+    """What unlike limits of graph capture mean: below the smaller one both arms run with graphs.
+
+    Under a request rate nothing says how many requests a step held.
+    """
+    stated = {*off, *on}
+    if not stated or (len(stated) == 1 and bool(off) == bool(on)):
+        return None
+    if run.load_kind is LoadKind.REQUEST_RATE or run.offered_load is None:
+        return "blocks" if len(stated) > 1 else None
+    if run.offered_load > min(stated):
+        return "blocks"
+    return "noted" if len(stated) > 1 else None
 
 
 def _contradict(values: list[Any], name: str) -> bool:
@@ -206,7 +218,11 @@ def _text(values: Sequence[Any]) -> str:
     if not values:
         return "not recorded"
     return " | ".join(
-        f"{v:.6g}" if isinstance(v, float) else ("no", "yes")[v] if isinstance(v, bool) else str(v)
+        f"{v:.6g}"
+        if isinstance(v, float)
+        else ("no", "yes")[v]
+        if isinstance(v, bool)
+        else _HASH.sub(r"\1", str(v))
         for v in values
     )
 

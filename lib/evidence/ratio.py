@@ -9,13 +9,15 @@ import numpy as np
 from scipy.special import stdtrit
 
 from lib.errors import InputError
-from lib.evidence.pairing import ArmComparison, saturated
+from lib.evidence.pairing import ArmComparison
+from lib.results.checks import blocks_latency
 from lib.run import Run
 
 Mark = Literal["wins", "too close to call", "loses", "ahead, one run", "behind, one run"]
 
 # Without an interval, arms within 1 % of the better one are not told apart.
 LARGEST_LOG = math.log(1e6)
+SAME = 1e-13
 TIE = -math.log(0.99) + 1e-9
 
 
@@ -66,7 +68,8 @@ class LogMean:
 def log_mean(values: Sequence[float]) -> LogMean:
     """Mean of log(values) over repeated runs. `values` are positive, at least one."""
     logs = np.log(np.asarray(values, dtype=float))
-    away = logs - logs[0]  # equal values have a variance of exactly 0
+    away = logs - logs[0]
+    away[np.abs(away) < SAME] = 0  # values equal to the last digit have a variance of exactly 0
     mean, n = float(logs[0] + away.mean()), len(logs)
     if n < 2:
         return LogMean(mean, None, None, n)
@@ -186,7 +189,7 @@ def log_ratios(arm: ArmComparison, metric: str = "output_tps") -> tuple[LogRatio
     """M at each load measured in both arms, by load; an infinite rate comes last.
 
     A cell in which an arm does not report the metric has no point. Queue-bound cells have no
-    point for latency: their latency is the queue's.
+    point for latency: their latency is the queue's. Nor have those with a late first token.
     """
     m = metric_named(metric)
     points = []
@@ -197,7 +200,7 @@ def log_ratios(arm: ArmComparison, metric: str = "output_tps") -> tuple[LogRatio
                 mean = log_mean(ratios)
                 points.append(LogRatio(cell.load, mean.mean, None, None, 0, mean.n))
             continue
-        if not m.higher_is_better and any(saturated(r) for r in (*cell.off, *cell.on)):
+        if not m.higher_is_better and any(blocks_latency(r) for r in (*cell.off, *cell.on)):
             continue
         off, on = log_mean_of_runs(cell.off, m), log_mean_of_runs(cell.on, m)
         if off is None or on is None:
@@ -235,6 +238,8 @@ def derived_ratios(arm: ArmComparison, metric: str = "output_tps") -> tuple[LogR
 def _curve(runs: Iterable[Run], metric: Metric) -> dict[float, LogMean]:
     by_load: dict[float, list[Run]] = {}
     for run in runs:
+        if not metric.higher_is_better and blocks_latency(run):
+            continue
         if run.offered_load is not None and math.isfinite(run.offered_load):
             by_load.setdefault(run.offered_load, []).append(run)
     means = {load: log_mean_of_runs(group, metric) for load, group in by_load.items()}

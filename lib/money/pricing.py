@@ -12,7 +12,7 @@ from lib.evidence.findings import ArmFinding, Findings
 from lib.evidence.goodput import meets
 from lib.evidence.ratio import METRICS, LogRatio, log_mean_of_runs
 from lib.money.cost import break_even_extra_usd_per_hour, cost_per_million
-from lib.results.checks import blocks_pricing
+from lib.results.checks import blocks_pricing, saturated
 from lib.run import OFF, Run, Slo
 
 UNIT = "$ per 1M output tokens"
@@ -132,6 +132,18 @@ def slo_state(runs: Sequence[Run], slo: Slo | None) -> str:
     return "met" if found and all(m is True for m in found) else "unknown"
 
 
+def _queue_bound(runs: Sequence[Run], slo: Slo | None, state: str) -> str:
+    """Why a queue keeps the runs from a price under a service level; empty where it does not.
+
+    A limit on TTFT or end-to-end time that every run is known to meet has judged the queue.
+    """
+    if slo is None or not slo.limits:
+        return ""
+    if state == "met" and (slo.ttft_ms is not None or slo.e2e_ms is not None):
+        return ""
+    return next((reason for r in runs if (reason := saturated(r))), "")
+
+
 def price_arm(
     arm: str,
     load: float,
@@ -155,6 +167,8 @@ def price_arm(
         why = refusals[0]
     elif state == "missed":
         why = "misses the SLO"
+    elif waits := _queue_bound(runs, slo, state):
+        why = f"queue-bound ({waits}): not priced while an SLO is named"
     else:
         why = ", ".join(missing)
     if arm != OFF and hourly is not None:

@@ -66,7 +66,7 @@ PAIRS: dict[str, tuple[Any, Any]] = {
     "top_p": (0.9, 1.0),
     "max_num_seqs": (64, 256),
     "prefix_caching": (True, False),
-    "graph_max_batch": (2, 8),
+    "graph_max_batch": (0, 8),
 }
 
 
@@ -301,6 +301,14 @@ def test_graph_limit_in_one_arm_refuses_the_loads_above_it() -> None:
         "2",
         (20,),
     )
+
+
+def test_unlike_graph_limits_refuse_only_the_loads_above_the_smaller() -> None:
+    """C61, with the limit recorded in both arms."""
+    runs = [r for x in (1, 2, 20) for r in (off(x, graph_max_batch=256), on(x, graph_max_batch=2))]
+    (arm,) = compare(study(*runs)).arms
+    assert loads(arm) == [1, 2]
+    assert {d.verdict: d.loads for d in arm.differences} == {"noted": (1, 2), "blocks": (20,)}
 
 
 def test_graph_limit_in_both_arms_keeps_the_load_and_the_badge() -> None:

@@ -209,6 +209,7 @@ def test_swapping_the_arms_inverts_m_and_its_interval(a: list[float], b: list[fl
     low, high = there.log_interval() or (0, 0)
     assert (low, high) == pytest.approx([-v for v in reversed(back.log_interval() or (0, 0))])
     swapped = {"wins": "loses", "loses": "wins"}
+    swapped |= {"ahead, one run": "behind, one run", "behind, one run": "ahead, one run"}
     assert back.mark() == swapped.get(there.mark(), there.mark())
 
 

@@ -1,12 +1,13 @@
 """Only measured throughput is priced, at the visitor's own rates, and never past a missed SLO."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from lib.errors import InputError
 from lib.evidence.findings import find
-from lib.money.pricing import PricedPair, Rate, price_pairs
+from lib.money.pricing import PricedPair, Rate, price_arm, price_pairs
 from lib.run import LoadKind, Run, Slo, SpecState, Study
 
 PAID = Rate(usd_per_gpu_hour=2.0, gpu_count=1, utilization=1.0)
@@ -193,3 +194,40 @@ def test_a_price_recorded_for_one_arm_only_is_not_set_against_a_typed_one() -> N
     (found,) = priced(runs)
     assert found.complete is None
     assert "one arm only" in found.on.why_not
+
+
+# C62: a queue-bound run is the cheapest only while nobody names a service level
+
+QUEUED = {"ttft_ms_p50": 5_899_711.0, "e2e_ms_p50": 5_950_000.0}
+
+
+def test_c62_queue_bound_is_priced_without_an_objective_only() -> None:
+    (free,) = priced(pair(**QUEUED))
+    assert free.complete is not None
+    (named,) = priced(pair(**QUEUED, tpot_ms_p99=20.0), slo=Slo(tpot_ms=40.0))
+    assert named.on.price is None
+    assert named.on.slo == "met"
+    assert named.on.why_not == (
+        "queue-bound (median TTFT is 99% of the median end-to-end latency): not priced while an "
+        "SLO is named"
+    )
+    (unknown,) = priced(pair(**QUEUED), slo=Slo(ttft_ms=5000.0, percentile="p99"))
+    assert unknown.on.price is None
+
+
+def test_a_limit_on_the_first_token_that_is_met_has_judged_the_queue() -> None:
+    short = {"ttft_ms_p50": 60.0, "ttft_ms_p99": 90.0, "e2e_ms_p50": 100.0}
+    (found,) = priced(pair(**short), slo=Slo(ttft_ms=500.0))
+    assert found.on.slo == "met"
+    assert found.on.price is not None
+
+
+def test_a_demand_is_not_priced() -> None:
+    """At 31.4 requests/s the server kept up: $/1M would be the price of the demand."""
+    rate = {"load_kind": LoadKind.REQUEST_RATE, "achieved_load": 31.2}
+    runs = [replace(r, offered_load=31.4, **rate) for r in pair()]  # type: ignore[arg-type]
+    only = price_arm("eagle3:4", 31.4, runs[1:], PAID)
+    assert only.price is None
+    assert "equal the demand" in only.why_not
+    missed = [replace(r, achieved_load=20.0) for r in runs]
+    assert price_arm("eagle3:4", 31.4, missed[1:], PAID).price is not None
