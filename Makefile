@@ -4,7 +4,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8501
 BIN := .venv/bin
 
-.PHONY: run test lint bench screenshots clean
+.PHONY: run test lint fuzz bench screenshots clean
 .DEFAULT_GOAL := run
 
 $(BIN)/python:
@@ -33,6 +33,10 @@ lint: .venv/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+fuzz: .venv/.dev
+	DRAFTWORTH_FUZZ=5000 DRAFTWORTH_KILL_ROUNDS=50 $(BIN)/python -m pytest -n 2 \
+	  tests/unit/results/test_fuzz.py tests/unit/results/test_kill.py
 
 bench: .venv/.dev
 	$(BIN)/python -m bench
