@@ -11,6 +11,7 @@ from lib.estimate import Basis
 
 OFF = "off"
 SIMULATED = "simulated engine"
+RANDOM_TOKENS = "random tokens: acceptance, and what rests on it, is not that of real text"
 PERCENTILES = ("p50", "p90", "p95", "p99")
 
 
@@ -37,8 +38,12 @@ class Run:
     Units stand in the names: `_ms` milliseconds, `_s` seconds, `_tps` output tokens per second of
     the whole deployment, `_rps` requests per second, `_gib` GiB, `_w` watts, `_j` joules, `_len`
     tokens per request (mean). `num_speculative_tokens` is K; 0 is a scheduled K = 0, which is not
-    the same as `spec_state` off. `multiplier` is for published ratio points without tok/s:
-    compared, never priced. `output_tps_sd` with `output_tps_n` is a published mean's spread.
+    the same as `spec_state` off. `token_count` says who counted the output
+    tokens, "server" or "client"; `retokenized_tokens` is the other count where the source has both.
+    `accept_length` is tau as the source states it, bonus token included, `accept_rate` accepted
+    over drafted (0 to 1); the counts, where there are any, decide. `multiplier` is for published
+    ratio points without tok/s: compared, never priced. `output_tps_sd` with `output_tps_n` is a
+    published mean's spread.
     """
 
     # identity
@@ -97,6 +102,8 @@ class Run:
     duration_s: float | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
+    token_count: str | None = None
+    retokenized_tokens: int | None = None
     output_tps: float | None = None
     output_tps_sd: float | None = None
     output_tps_n: int | None = None
@@ -104,6 +111,7 @@ class Run:
     goodput_rps: float | None = None
     slo: str | None = None
     running_mean: float | None = None
+    waiting_mean: float | None = None
     ttft_ms_mean: float | None = None
     ttft_ms_p50: float | None = None
     ttft_ms_p90: float | None = None
@@ -134,6 +142,8 @@ class Run:
     accepted_tokens: int | None = None
     accepted_per_position: tuple[int, ...] | None = None
     histogram: tuple[int, ...] | None = None
+    accept_length: float | None = None
+    accept_rate: float | None = None
     # what was not understood, as one JSON object
     extra: str | None = None
 
@@ -163,6 +173,11 @@ class Run:
         return f"{method}:{self.num_speculative_tokens}"
 
 
+def has_random_tokens(run: Run) -> bool:
+    """Whether the prompts were random tokens, as benchmarks make them by default."""
+    return (run.dataset or "").casefold().startswith("random")
+
+
 @dataclass(frozen=True)
 class Study:
     """The runs that are compared with each other, and what they rest on.
@@ -184,8 +199,12 @@ class Study:
     @property
     def caveat(self) -> str:
         """What must stand beside every number of the study, wherever its runs are shown."""
-        simulated = any(r.engine == SIMULATED for r in self.runs)
-        return f"{SIMULATED}: no GPU was measured" if simulated else ""
+        said = []
+        if any(r.engine == SIMULATED for r in self.runs):
+            said.append(f"{SIMULATED}: no GPU was measured")
+        if any(has_random_tokens(r) for r in self.runs):
+            said.append(RANDOM_TOKENS)
+        return "; ".join(said)
 
     @property
     def heading(self) -> str:
@@ -271,6 +290,7 @@ class FieldGroups:
         "top_p",
         "tool",
         "tool_version",
+        "token_count",
     )
     server: tuple[str, ...] = (
         "engine",
@@ -305,7 +325,11 @@ GROUPS = FieldGroups()
 EDITABLE: tuple[str, ...] = (
     "spec_state",
     *GROUPS.speculation,
-    *(f for f in GROUPS.workload if f not in ("tool", "tool_version", "input_len", "output_len")),
+    *(
+        f
+        for f in GROUPS.workload
+        if f not in ("tool", "tool_version", "token_count", "input_len", "output_len")
+    ),
     *GROUPS.server,
     *GROUPS.allocation,
     "label",

@@ -22,8 +22,10 @@ from lib.run import SpecState
 
 IGNORE = "ignore"
 OUTCOMES = ("output_tps", "tpot_ms_mean", "tpot_ms_p50", "multiplier", "goodput_rps")
+_DECODE = {"e2e_ms_mean", "ttft_ms_mean"}
 PER_GPU, PER_USER = "per GPU", "per user"
 LONGEST_METHOD = 60
+LONGEST_HEADER = 200
 _WRITTEN = re.compile(
     r"(?<![^\s,;|/(\[])([a-z][\w.+-]+:\s?(?:\d{1,4}|schedule))(?![a-z0-9.:])", re.IGNORECASE
 )
@@ -52,23 +54,44 @@ class Understood:
 
 
 def understand(headers: Sequence[str], mapping: Mapping[str, str]) -> list[Understood]:
-    """The columns that are understood; `mapping` overrides. The first of two alike counts.
+    """The columns that are understood; `mapping` overrides.
 
-    Raises InputError for a mapping to an unknown field.
+    Of two alike the first counts, but one that names the output counts before a bare throughput,
+    which may hold the input too. Raises InputError for a mapping to an unknown field.
     """
-    found: list[Understood] = []
-    taken: set[tuple[str, str]] = set()
+    found: dict[tuple[str, str], Understood] = {}
+    before: Understood | None = None
     arms_in_rows = any(_names(header, ARM) for header in headers)
     for place, header in enumerate(h.strip() for h in headers):
+        column: Understood | None
         if header in mapping:
             column = _mapped(place, header, mapping)
+        elif len(header) > LONGEST_HEADER:
+            column = None
         else:
             column = _matched(place, header) or _of_one_arm(place, header, arms_in_rows)
-        if column is None or column.meaning in taken:
+        lone = (
+            column is not None and header not in mapping and _is_spread_of_another(column, before)
+        )
+        before = column
+        if column is None or lone:
             continue
-        taken.add(column.meaning)
-        found.append(column)
-    return found
+        known = found.get(column.meaning)
+        if known is None or (_says_output(column) and not _says_output(known)):
+            found[column.meaning] = column
+    return sorted(found.values(), key=lambda c: c.place)
+
+
+def _says_output(column: Understood) -> bool:
+    """Whether a header of a token rate says that it is of the output."""
+    said = {"output", "out", "generated", "generation", "decode", "completion"}
+    return column.match.field != "output_tps" or bool(said & set(words_of(column.header)))
+
+
+def _is_spread_of_another(column: Understood, before: Understood | None) -> bool:
+    """Whether a bare `std` stands behind another column than the throughput."""
+    bare = words_of(column.header) in (["sd"], ["std"], ["stddev"])
+    return bare and (before is None or before.match.field != "output_tps")
 
 
 def _mapped(place: int, header: str, mapping: Mapping[str, str]) -> Understood | None:
@@ -164,6 +187,7 @@ def is_blank(name: str, text: str) -> bool:
 
 
 def is_whole(columns: Sequence[Understood]) -> bool:
-    """Whether a table with these columns has a load and an outcome."""
+    """Whether a table with these columns has a load and an outcome, or what TPOT follows from."""
     fields = {c.match.field for c in columns}
-    return bool(fields & {*LOADS, "offered_load"}) and bool(fields & set(OUTCOMES))
+    derived = fields >= _DECODE and bool(fields & {"output_len", "output_tokens"})
+    return bool(fields & {*LOADS, "offered_load"}) and (bool(fields & set(OUTCOMES)) or derived)

@@ -11,12 +11,32 @@ LARGEST_K = 1024
 _TOKEN = re.compile(r"[a-z0-9]+(?:\.\d+)*")
 _OFF_WORDS = {
     *("off", "none", "baseline", "nospec", "nospeculation", "nomtp", "noeagle", "nodraft"),
-    *("vanilla", "plain", "unspeculated"),
+    *("vanilla", "plain", "unspeculated", "unspeculative", "nonspec", "nonspeculative"),
+    *("nospecdec", "nospeculative", "wospec", "specoff", "nodrafter", "nodrafting"),
 }
 _OFF_ALONE = {"base", "no", "false", "disabled", "ar", "autoregressive", "n", "0"}
-_ON_WORDS = {"spec", "specdec", "speculative", "speculation", "speculated", "on"}
+_SPEC_WORDS = {"spec", "specdec", "speculative", "speculation", "speculated", "speculating"}
 _ON_ALONE = {"yes", "true", "enabled", "y", "1"}
-_NEGATIONS = {"no", "without", "non"}
+_NEGATIONS = {
+    *("no", "without", "non", "not", "wo", "minus", "disable", "disables", "disabling"),
+    *("disabled", "deactivate", "deactivated"),
+}
+_SAID_AFTER = {
+    *("disabled", "false", "off", "none", "null", "nil", "inactive", "deactivated", "absent"),
+    *("unsupported", "unavailable", "never", "0"),
+}
+_SAID_LAST = {"no", "n", "missing"}  # `spec-no-overlap` says it of the overlap
+_BETWEEN = {
+    *("decode", "decoding", "dec", "sampling", "config", "mode", "model", "method"),
+    *("is", "was", "be", "set", "to"),
+}
+# `kick-off`, `turn-on`, `off-by-one` and `run-on-gpu` are about no switch.
+_PHRASES = {
+    *("kick", "sign", "turn", "cut", "hand", "drop", "roll", "back", "trade", "lay", "log", "take"),
+    *("play", "one", "pay", "spin", "fall", "cool", "ramp", "switch", "show", "cast", "round"),
+}
+_AFTER_OFF = {"by", "peak", "policy", "line", "load", "chip", "the", "host", "topic", "hours"}
+_LOAD = re.compile(r"(?:c|bs|b|conc|concurrency|qps|rps|r|run|rep|repeat|trial)\d*")
 _ADAPTIVE = {"adaptive", "dynamic", "scheduled", "schedule", "dsd"}
 # In `prefix-cache-off`, `quant-none`, `spec-bench` or `dynamic-batching` the word is about
 # something else.
@@ -67,6 +87,7 @@ class ArmName:
 @dataclass
 class _Notes:
     off: bool = False
+    unclear: bool = False
     on: bool = False
     methods: list[str] = field(default_factory=list)
     ks: list[int] = field(default_factory=list)
@@ -82,7 +103,7 @@ def spell(text: str) -> ArmName | None:
     written = notation(text)
     if written is not None and _is_known(written):
         return written
-    words = _TOKEN.findall(text.casefold().replace("w/o", "without"))
+    words = _words(text)
     if len(words) == 1 and words[0] in _OFF_ALONE:
         return ArmName(SpecState.OFF)
     if len(words) == 1 and words[0] in _ON_ALONE:
@@ -91,7 +112,7 @@ def spell(text: str) -> ArmName | None:
     while at < len(words):
         at += _note(notes, words, at)
     drafting = bool(notes.methods or notes.ks or notes.schedule)
-    silent = not (drafting or notes.on or notes.off)
+    silent = notes.unclear or not (drafting or notes.on or notes.off)
     if silent or (drafting and notes.off) or len(set(notes.methods)) > 1 or len(set(notes.ks)) > 1:
         return None
     if notes.off:
@@ -103,27 +124,58 @@ def spell(text: str) -> ArmName | None:
     )
 
 
+def _words(text: str) -> list[str]:
+    """The words of a name in lower case; what writes `without` in letters of its own is that."""
+    plain = re.sub(r"\bw[/_.\\ -]o(?![a-z0-9])", "without", text.casefold().replace("_", " "))
+    return _TOKEN.findall(plain)
+
+
 def _note(notes: _Notes, words: list[str], at: int) -> int:
     """Note what the word at `at` says; the number of words it took."""
     word = words[at]
     following = words[at + 1] if at + 1 < len(words) else ""
     preceding = words[at - 1] if at else ""
-    if word in _NEGATIONS and (_METHOD.fullmatch(following) or following in _ON_WORDS):
-        notes.off = True
+    if word in _NEGATIONS and preceding not in _OTHER_SWITCH and _is_about(following):
+        said = next((w for w in words[at + 2 :] if w not in _BETWEEN), "")
+        notes.off, notes.unclear = True, notes.unclear or said in _SAID_AFTER  # disable_spec=false
         return 2
     about_other = preceding in _OTHER_SWITCH or following in _OTHER_TOPIC
-    if not about_other and (word in _OFF_WORDS or (word == "base" and _at_an_end(words, at))):
+    if not about_other and _is_off(words, at):
         notes.off = True
         return 1
     if counted := _note_count(notes, words, at):
         return counted
-    if not about_other and word in _ON_WORDS:
+    if not about_other and (word in _SPEC_WORDS or (word == "on" and _switches_on(words, at))):
         notes.on = True
         return 1
     if not about_other and word in _ADAPTIVE:
         notes.schedule = "adaptive"
         return 1
     return _note_method(notes, words, at)
+
+
+def _is_about(word: str) -> bool:
+    """Whether a word stands for speculation: `spec`, `eagle3`, `drafting`."""
+    drafting = word in ("drafter", "drafting", "drafts")
+    return drafting or word in _SPEC_WORDS or _METHOD.fullmatch(word) is not None
+
+
+def _is_off(words: list[str], at: int) -> bool:
+    """Whether the word at `at` says off: by itself, or of the speculation named before it."""
+    word, following = words[at], words[at + 1] if at + 1 < len(words) else ""
+    before = next((w for w in reversed(words[:at]) if w not in _BETWEEN), "")
+    if _is_about(before) and (word in _SAID_AFTER or (word in _SAID_LAST and at == len(words) - 1)):
+        return True
+    if word == "off":
+        return (words[at - 1] if at else "") not in _PHRASES and following not in _AFTER_OFF
+    return word in _OFF_WORDS or (word == "base" and _at_an_end(words, at))
+
+
+def _switches_on(words: list[str], at: int) -> bool:
+    """Whether `on` is a switch: behind speculation, or beside nothing but a load or a repeat."""
+    before = next((w for w in reversed(words[:at]) if w not in _BETWEEN), "")
+    rest = [*words[:at], *words[at + 1 :]]
+    return _is_about(before) or all(_LOAD.fullmatch(w) or w.isdigit() for w in rest)
 
 
 def _at_an_end(words: list[str], at: int) -> bool:

@@ -5,15 +5,17 @@ import csv
 import io
 import json
 import math
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 
 import orjson
 
 from lib import settings
 from lib.errors import FileTooLarge, UnreadableFile
+from lib.results import yaml_events
 
 MOST_ROWS = 100_000
 WRITABLE_DEPTH = 240  # orjson writes at most 254 levels
@@ -27,6 +29,11 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+YAML_SAMPLE, MOST_LINES = 2**16, 200
+_YAML_START = re.compile(r"---(\s|$)|%YAML ")
+_YAML_KEY = re.compile(r"([\"']?[A-Za-z_][\w./-]*[\"']?):(?:\s|$)")
+_YAML_ITEM = re.compile(r"-(\s|$)|\.\.\.\s*$|[\]}]")
+_LOG_LEVEL = re.compile(r"(?i)(info|debug|warn|warning|error|trace|critical|fatal|notice):\s+\S")
 _BLANKS = re.compile(r"\s*")
 _LONE_SURROGATE = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
@@ -62,6 +69,8 @@ def decode(name: str, data: bytes) -> tuple[str, bool]:
                 f"{name}: not {encoding} text; save it as UTF-8 (CSV, JSON) or as Parquet"
             ) from None
         text, guessed = data.decode("cp1252", "replace"), True
+    if not text.strip("\ufeff \t\r\n"):
+        raise UnreadableFile(f"{name}: the file is empty")
     if "\0" in text:
         raise UnreadableFile(
             f"{name}: holds NUL bytes, so it is binary or UTF-16 without its mark; save it as UTF-8"
@@ -95,14 +104,14 @@ def parse_json(name: str, data: bytes) -> Documents:
     return documents
 
 
-def _whole(body: bytes, nonfinite: int = 0) -> Documents | None:
+def _whole(body: bytes | bytearray, nonfinite: int = 0) -> Documents | None:
     try:
         return Documents((orjson.loads(body),), nonfinite)
     except orjson.JSONDecodeError:
         return None
 
 
-def _json_lines(body: bytes, nonfinite: int) -> Documents | None:
+def _json_lines(body: bytes | bytearray, nonfinite: int) -> Documents | None:
     """One value a line, as appending tools write it; None where that is not so."""
     lines = [line for line in body.splitlines() if line.strip()]
     try:
@@ -112,27 +121,37 @@ def _json_lines(body: bytes, nonfinite: int) -> Documents | None:
     return Documents(values, nonfinite) if values else None
 
 
-def _without_nonfinite(body: bytes) -> tuple[bytes, int]:
+def _without_nonfinite(body: bytes) -> tuple[bytes | bytearray, int]:
     """`body` with NaN as null and Infinity as text, where they stand outside of strings; how many.
 
     Counting quotes between the literals tells in from out: an escaped one is no end of a string.
+    A body of 100 MB must not be held in pieces as well: they are written where they belong.
     """
     literals = (b"NaN", b"Infinity")
     places = sorted((at, word) for word in literals for at in _places(body, word))
-    pieces, done, in_string, count = [], 0, False, 0
+    written, done, in_string = [], 0, False
     for at, word in places:
         between = body[done:at]
         quotes = between.replace(b"\\\\", b"").replace(b'\\"', b"").count(b'"')
         in_string ^= quotes % 2 == 1
         done = at + len(word)
-        if in_string:
-            pieces += [between, word]
-            continue
-        count += 1
-        sign = b"-" if between.endswith(b"-") else b""
-        written = b"null" if word == b"NaN" else b'"%b%b"' % (sign, word)
-        pieces += [between.removesuffix(b"-"), written]
-    return b"".join([*pieces, body[done:]]) if count else body, count
+        if not in_string:
+            sign = b"-" if between.endswith(b"-") else b""
+            text = b"null" if word == b"NaN" else b'"%b%b"' % (sign, word)
+            written.append((at - len(sign), done, text))
+    return (_spliced(body, written), len(written)) if written else (body, 0)
+
+
+def _spliced(body: bytes, written: Sequence[tuple[int, int, bytes]]) -> bytearray:
+    """`body` with these texts in the place of what lies between two positions."""
+    out = bytearray(len(body) + sum(len(text) - (end - start) for start, end, text in written))
+    view, done, at = memoryview(body), 0, 0
+    for start, end, text in (*written, (len(body), len(body), b"")):
+        for part in (view[done:start], text):
+            out[at : at + len(part)] = part
+            at += len(part)
+        done = end
+    return out
 
 
 def _places(body: bytes, word: bytes) -> Iterator[int]:
@@ -205,6 +224,43 @@ def _containers(value: object) -> Iterator[object]:
     # A set of types is C-fast over the millions of numbers that a detailed file holds.
     if not {dict, list}.isdisjoint(map(type, items)):
         yield from (item for item in items if type(item) in (dict, list))
+
+
+def looks_like_yaml(text: str) -> bool:
+    """Whether the text begins as a YAML document: `---`, or several lines that are its keys.
+
+    A log's `INFO: x` on every line, and a table below a line `GPU: H100`, are none: reading them as
+    YAML takes a hundred times as long as looking at their first lines.
+    """
+    sample = io.StringIO(text[:YAML_SAMPLE])
+    lines = [ln for ln in sample if ln.strip() and not ln.lstrip().startswith("#")][:MOST_LINES]
+    if not lines or _YAML_START.match(lines[0]):
+        return bool(lines)
+    document = takewhile(lambda line: not _YAML_START.match(line), lines)  # the first of them
+    outer = [line for line in document if not line[0].isspace()]
+    keys = [match[1] for line in outer if (match := _YAML_KEY.match(line))]
+    other = len(outer) - len(keys) - sum(_YAML_ITEM.match(line) is not None for line in outer)
+    if not _YAML_KEY.match(lines[0]) or len(lines) < 2 or 10 * other > len(outer):
+        return False
+    return 2 * len(set(keys)) > len(keys) and _LOG_LEVEL.match(lines[0]) is None
+
+
+def parse_yaml(name: str, text: str) -> Documents:
+    """The documents of a YAML file, as `parse_json` gives them; dates and times become text.
+
+    Raises UnreadableFile for text that is not YAML, for aliases (a few of them can stand for
+    billions of values) and for nesting deeper than DRAFTWORTH_JSON_DEPTH.
+    """
+    try:
+        read = yaml_events.read(text, min(settings.number("DRAFTWORTH_JSON_DEPTH"), WRITABLE_DEPTH))
+    except yaml_events.NotYaml as error:
+        raise (
+            _too_deep(name) if error.deep else UnreadableFile(f"{name}: not YAML ({error})")
+        ) from None
+    values = tuple(value for value in read.documents if value is not None)
+    if not values:
+        raise UnreadableFile(f"{name}: YAML without a value")
+    return Documents(values, read.nonfinite)
 
 
 def parse_rows(name: str, text: str) -> tuple[list[list[str]], str]:
@@ -282,3 +338,14 @@ def as_dict(value: object) -> dict[str, object]:
 def as_list(value: object) -> list[object]:
     """`value` if it is a JSON list, else an empty one."""
     return value if isinstance(value, list) else []
+
+
+def printable(name: str) -> str:
+    """A path as text that can be stored and shown on one line, whatever bytes it is made of."""
+    text = os.fsencode(name).decode("utf-8", "replace")
+    return "".join(c if c.isprintable() else "\ufffd" for c in text)
+
+
+def flat(values: Sequence[object]) -> list[object]:
+    """The values of a document, those in a list at its top each by itself."""
+    return [inner for value in values for inner in (as_list(value) or [value])]

@@ -89,9 +89,13 @@ def _table_runs(name: str) -> Iterator[Run]:
             yield replace(run, run_id=f"{name}: {run.arm} at {run.offered_load:g}")
 
 
-def _demo_runs() -> Iterator[Run]:
+def _demo_runs() -> list[Run]:
+    """The demo's runs, by load, arm and repeat as a study of one's own has them."""
     rules = [arms.parse_rule(text) for text in DEMO_ARMS]
-    for name, data in demo_files():
-        if name.endswith(".json"):  # the CSVs report runs of the JSONs
-            for run in arms.suggest(arms.assign(read(name, data, keep=False), rules)).runs:
-                yield replace(run, study=DEMO, engine=SIMULATED)
+    runs = [
+        replace(run, study=DEMO, engine=SIMULATED)
+        for name, data in demo_files()
+        if name.endswith(".json")  # the CSVs report runs of the JSONs
+        for run in arms.suggest(arms.assign(read(name, data, keep=False), rules)).runs
+    ]
+    return sorted(runs, key=lambda r: (r.offered_load or 0.0, r.arm or "", r.repeat or 0))

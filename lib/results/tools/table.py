@@ -1,17 +1,13 @@
 """Tables with one row a run, or one row a load with a column for each arm."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import islice
+from dataclasses import replace
 from typing import Any
 
-import orjson
-
-from lib.errors import InputError, UnknownFormat
-from lib.results import checks, redaction
-from lib.results.cells import Numbers, Rows, is_missing, numbers_of
-from lib.results.fields import ARM, LOADS, Match, convert, settled
-from lib.results.findings import KNOWN, Column, Findings, Flag, build_run, identity, shorten
+from lib.errors import InputError, UnknownFormat, UnreadableFile
+from lib.results.cells import Numbers, Rows, doubtful, is_missing, numbers_of
+from lib.results.fields import ARM, LOADS, Match, convert, has_zone, settled
+from lib.results.findings import Findings, Key, shorten
 from lib.results.headers import (
     IGNORE,
     OUTCOMES,
@@ -23,66 +19,17 @@ from lib.results.headers import (
     is_whole,
     understand,
 )
+from lib.results.mapping import columns_at, offered
 from lib.results.naming import ArmName
-from lib.results.parsing import counted
-from lib.run import LoadKind, Run, SpecState
+from lib.results.tools import LISTED
+from lib.results.tools.table_notes import Notes
+from lib.results.tools.table_percent import PERCENT, in_percent, rate_of
+from lib.results.tools.table_runs import TOOL, Draft, decode_time, finish
+from lib.run import LoadKind, SpecState
 
-TOOL = "table"
-_VLLM_HEADERS = {"completed", "output_throughput"}
+__all__ = ["TOOL", "find"]
 
-
-@dataclass
-class _Notes:
-    """What was noticed while reading cells."""
-
-    unreadable: list[str] = field(default_factory=list)
-    without_load: int = 0
-    without_outcome: int = 0
-    without_kind: int = 0
-    approximate: int = 0
-    nonfinite: int = 0
-
-
-@dataclass
-class _Draft:
-    """A run in the making."""
-
-    key: tuple[object, ...]
-    fields: dict[str, Any]
-    per_gpu: float | None = None
-    extra: dict[str, object] = field(default_factory=dict)
-
-
-def vllm_records(rows: Rows) -> list[dict[str, object]]:
-    """Rows as records of vllm bench serve, where the headers are its keys (a summary.csv)."""
-    if not rows or not set(rows[0]) >= _VLLM_HEADERS:
-        return []
-    return [
-        {key: _json_cell(cell) for key, cell in zip(rows[0], row, strict=False) if cell.strip()}
-        for row in rows[1:]
-    ]
-
-
-def _json_cell(cell: str) -> object:
-    try:
-        return orjson.loads(cell)
-    except orjson.JSONDecodeError:
-        return cell
-
-
-def offered(rows: Rows) -> tuple[Column, ...]:
-    """Every column with samples, for mapping by hand."""
-    return _columns(rows, range(len(rows[0]) if rows else 0))
-
-
-def _columns(rows: Rows, places: Sequence[int]) -> tuple[Column, ...]:
-    redacted = redaction.redact_rows(rows[:50])
-    found = []
-    for place in places:
-        cells = (row[place].strip()[:60] for row in redacted[1:] if place < len(row))
-        samples = dict.fromkeys(c for c in cells if c)
-        found.append(Column(rows[0][place].strip()[:200], tuple(islice(samples, 3))))
-    return tuple(c for c in found if c.header)
+_DRESSED = {"x": "multiplier", "%": "accept_rate", "$": "usd_per_hour"}  # the one field it suits
 
 
 def find(
@@ -92,25 +39,34 @@ def find(
     mapping: Mapping[str, str] | None = None,
     delimiter: str = ",",
 ) -> Findings:
-    """Runs of a table's rows. Raises UnknownFormat where it lacks a load or an outcome."""
+    """Runs of a table's rows. Raises UnknownFormat where it lacks a load or an outcome.
+
+    Raises UnreadableFile where a row has more cells than the header, or where decimal marks are
+    mixed.
+    """
     if not rows or len(rows[0]) < 2:
         first = shorten([" ".join(rows[0])]) if rows else ""
-        raise UnknownFormat(f"{name}: neither JSON nor a table ({first}); known are {KNOWN}")
+        raise UnknownFormat(f"{name}: neither JSON nor a table ({first}); {LISTED}")
     if len(rows) < 2:
         raise UnknownFormat(f"{name}: a table without rows; headers found: {shorten(rows[0])}")
     columns = understand(rows[0], mapping or {})
     _require(name, rows, columns)
     numeric = [c for c in columns if c.is_numeric]
     _refuse_two_headers(name, rows, numeric)
-    cells = (
+    _refuse_wide_rows(name, rows, delimiter)
+    cells = [
         (line, c.header, row[c.place])
         for line, row in enumerate(rows[1:], start=2)
         for c in numeric
         if c.place < len(row)
-    )
-    numbers, notes = numbers_of(name, cells, delimiter), _Notes()
-    drafts = _drafts(rows, columns, numbers, notes, sha256)
-    runs, flags = _finish(drafts, sha256)
+    ]
+    numbers, notes = numbers_of(name, cells, delimiter), Notes()
+    notes.doubtful += doubtful(cells, numbers, delimiter)
+    notes.short += _short_rows(rows, columns)
+    columns = [in_percent(c, rows, numbers, notes) for c in columns]
+    columns = [c for c in columns if not _seems_in_seconds(c, rows, numbers, notes)]
+    drafts = _drafts(rows, columns, numbers, notes)
+    runs, flags = finish(drafts, sha256)
     if not runs:
         raise UnknownFormat(
             f"{name}: no row of {len(rows) - 1:,} has both a load and an outcome",
@@ -125,9 +81,34 @@ def find(
         "one row a load" if any(c.arm for c in columns) else "one row a run",
         f"headers understood: {shown}",
         tuple(runs),
-        flags=(*_flags(columns, notes), *flags),
-        unmatched=_columns(rows, left),
+        flags=(*notes.flags(columns), *flags),
+        unmatched=columns_at(rows, left),
+        keys=tuple(_key(c) for c in columns),
     )
+
+
+def _seems_in_seconds(column: Understood, rows: Rows, numbers: Numbers, notes: Notes) -> bool:
+    """Whether latencies without a unit are all below 1: no server is that fast in milliseconds."""
+    if not column.match.unit_assumed or "_ms_" not in column.match.field:
+        return False
+    found = [numbers.parse(_cell(row, column.place)) for row in rows[1:]]
+    stated = [n for n in found if n is not None]
+    if not stated or max(stated) >= 1:
+        return False
+    notes.in_seconds.append(column.header)
+    return True
+
+
+def _key(column: Understood) -> Key:
+    name, match = column.match.dimension or column.match.field, column.match
+    arm = f"of the arm {column.arm_key}" if column.arm_key else ""
+    return Key(name, (column.header,), match.factor, _unit(match), arm)
+
+
+def _unit(match: Match) -> str:
+    if match.field == "accept_rate" and match.factor == PERCENT:
+        return "%"
+    return "" if match.factor == 1.0 else f"× {match.factor:g}"
 
 
 def _require(name: str, rows: Rows, columns: Sequence[Understood]) -> None:
@@ -139,7 +120,7 @@ def _require(name: str, rows: Rows, columns: Sequence[Understood]) -> None:
     if any(c.match.field in (*LOADS, "offered_load") for c in columns):
         need = "an outcome (output tok/s, TPOT or speedup)"
     raise UnknownFormat(
-        f"{name}: a table without {need}; headers found: {shorten(rows[0])}; known are {KNOWN}; "
+        f"{name}: a table without {need}; headers found: {shorten(rows[0])}; "
         "its columns can be mapped to fields by hand",
         offered(rows),
     )
@@ -154,6 +135,30 @@ def _refuse_two_headers(name: str, rows: Rows, numeric: Sequence[Understood]) ->
     wordy = len(rows) > 2 and words and not any(_looks_numeric(plain, t) for t in words)
     if wordy and any(_looks_numeric(plain, t) for t in second):
         raise UnknownFormat(_two_headers(name, rows[0], rows[1]), offered(rows))
+
+
+def _refuse_wide_rows(name: str, rows: Rows, delimiter: str) -> None:
+    """A row with more cells than the header is shifted: its numbers stand under other names."""
+    allowed = len(rows[0])
+    for line, row in enumerate(rows[1:], start=2):
+        found = max((at for at, cell in enumerate(row, start=1) if cell.strip()), default=0)
+        if found > allowed and not row[0].lstrip().startswith("#"):
+            way_out = "put a cell that holds a comma in quotes, or separate by semicolons"
+            if delimiter != ",":
+                way_out = f"put a cell that holds {delimiter!r} in quotes"
+            raise UnreadableFile(
+                f"{name}: line {line} has {found} cells, the header allows {allowed}; {way_out}"
+            )
+
+
+def _short_rows(rows: Rows, columns: Sequence[Understood]) -> list[str]:
+    """Rows that end before a column that is understood."""
+    needed = max((c.place for c in columns), default=-1) + 1
+    return [
+        f"line {line} has {len(row)} of {len(rows[0])}"
+        for line, row in enumerate(rows[1:], start=2)
+        if len(row) < needed
+    ]
 
 
 def _looks_numeric(plain: Numbers, text: str) -> bool:
@@ -172,8 +177,8 @@ def _cell(row: Sequence[str], place: int) -> str:
 
 
 def _drafts(
-    rows: Rows, columns: Sequence[Understood], numbers: Numbers, notes: _Notes, sha256: str
-) -> list[_Draft]:
+    rows: Rows, columns: Sequence[Understood], numbers: Numbers, notes: Notes
+) -> list[Draft]:
     shared = [c for c in columns if c.arm is None]
     wide: dict[str, list[Understood]] = {}
     for column in columns:
@@ -181,7 +186,7 @@ def _drafts(
             wide.setdefault(column.arm_key, []).append(column)
     names = arm_names(rows, columns)
     left = [p for p in range(len(rows[0])) if p not in {c.place for c in columns}]
-    drafts: list[_Draft] = []
+    drafts: list[Draft] = []
     for line, row in enumerate(rows[1:], start=2):
         values = dict(_values(row, line, shared, numbers, notes))
         load = _load(values)
@@ -196,8 +201,7 @@ def _drafts(
         extra: dict[str, object] = {
             rows[0][p].strip(): _cell(row, p) for p in left if _cell(row, p)
         }
-        for draft in made:
-            drafts.append(replace(draft, key=(TOOL, sha256, *draft.key), extra=extra))
+        drafts += [replace(draft, extra=extra) for draft in made]
     return drafts
 
 
@@ -206,7 +210,7 @@ def _values(
     line: int,
     columns: Sequence[Understood],
     numbers: Numbers,
-    notes: _Notes,
+    notes: Notes,
 ) -> Iterator[tuple[str, Any]]:
     """Fields of a row's cells; rates per GPU and per user under `per GPU` and `per user`."""
     for column in columns:
@@ -221,11 +225,16 @@ def _values(
                 number, kind = numbers.parse_load(text)
                 yield name, convert(name, number)
                 yield from [("load_kind", kind)] if kind else []
+            elif name == "accept_rate":
+                if (rate := rate_of(text, column.match, numbers, notes)) is not None:
+                    yield name, rate
             elif column.is_numeric:
                 yield column.match.dimension or name, _number(name, text, column.match, numbers)
                 notes.approximate += text[0] in "~≈"
+                notes.emitted |= name == "output_tokens" and "emitted" in column.header.casefold()
             else:
                 yield name, convert(name, text)
+                yield from [("zone_known", True)] if name == "started_at" and has_zone(text) else []
         except InputError:
             notes.unreadable.append(f"line {line}, column {column.header!r}: {text[:40]!r}")
 
@@ -234,8 +243,9 @@ def _number(name: str, text: str, match: Match, numbers: Numbers) -> Any:
     number = numbers.parse(text)
     if number is None:
         raise InputError(f"{name} = {text!r}: a number is needed")
-    if name == "multiplier" and "%" in text:  # a gain of 44 % is 1.44, and 44 % of is 0.44
-        raise InputError(f"{name} = {text!r}: a ratio is needed, not a percentage")
+    # `2x` tok/s is no rate, and a multiplier of 44 % may be 1.44 or 0.44.
+    if any(name != suits for mark, suits in _DRESSED.items() if mark in numbers.dressing(text)):
+        raise InputError(f"{name} = {text!r}: a number of the column's own unit is needed")
     return number if name in LOADS else convert(name, number * match.factor)
 
 
@@ -263,8 +273,8 @@ def _row_drafts(
     row: Sequence[str],
     line: int,
     numbers: Numbers,
-    notes: _Notes,
-) -> Iterator[_Draft]:
+    notes: Notes,
+) -> Iterator[Draft]:
     """The runs of a row: one, or one for each arm that has columns of its own."""
     outcomes = {k: base[k] for k in (*OUTCOMES, PER_GPU, PER_USER) if k in base}
     shared = {k: v for k, v in base.items() if k not in outcomes}
@@ -274,35 +284,42 @@ def _row_drafts(
         for key, columns in wide.items()
     }
     spoken_for = any(arm and arm.state is SpecState.ON for arm, _ in groups.values())
-    if outcomes and not (wide and (spoken_for or outcomes.keys() != {"multiplier"})):
+    alone = not wide or (outcomes.keys() == {"multiplier"} and not spoken_for)
+    if alone and (outcomes or decode_time(base) is not None):
         ratio_alone = ArmName(SpecState.ON) if "multiplier" in outcomes else None
-        yield from _draft((line, ""), shared | label, named or ratio_alone, outcomes)
+        yield from _draft(line, "", shared | label, named or ratio_alone, outcomes, notes)
     for key, (arm, found) in groups.items():
         if arm and arm.state is SpecState.OFF:
-            yield from _draft((line, key), shared, arm, found)
+            yield from _draft(line, key, shared, arm, found, notes)
             continue
         if arm and arm.method is None and named:
             k = named.k if arm.k is None else arm.k
             arm = replace(arm, method=named.method, k=k, schedule=arm.schedule or named.schedule)
-        yield from _draft((line, key), shared | label, arm, found)
+        yield from _draft(line, key, shared | label, arm, found, notes)
 
 
 def _draft(
-    key: tuple[object, ...],
+    line: int,
+    key: str,
     shared: Mapping[str, Any],
     arm: ArmName | None,
     outcomes: Mapping[str, Any],
-) -> Iterator[_Draft]:
+    notes: Notes,
+) -> Iterator[Draft]:
     measured = dict(outcomes)
     per_gpu, per_user = measured.pop(PER_GPU, None), measured.pop(PER_USER, None)
     if per_user and "tpot_ms_mean" not in measured:
         measured["tpot_ms_mean"] = 1e3 / per_user
     if measured.keys() & {"output_tps", "tpot_ms_mean", "tpot_ms_p50"}:
         measured.pop("multiplier", None)  # it is derived from them
+    derived = decode_time({**shared, **measured})
+    notes.derived += derived is not None
+    measured |= {} if derived is None else {"tpot_ms_mean": derived}
     if not measured.keys() & set(OUTCOMES) and per_gpu is None:
         return
     fields = _with_arm(dict(shared), arm) | measured
-    yield _Draft(key, fields, per_gpu if "output_tps" not in measured else None)
+    per_gpu = per_gpu if "output_tps" not in measured else None
+    yield Draft(line, key, fields, per_gpu, emitted=notes.emitted)
 
 
 def _with_arm(fields: dict[str, Any], arm: ArmName | None) -> dict[str, Any]:
@@ -312,84 +329,3 @@ def _with_arm(fields: dict[str, Any], arm: ArmName | None) -> dict[str, Any]:
         for name in ("num_speculative_tokens", "draft_method", "draft_model", "draft_topk"):
             fields.pop(name, None)
     return settled(fields)
-
-
-def _finish(drafts: Sequence[_Draft], sha256: str) -> tuple[list[Run], list[Flag]]:
-    """Runs of the drafts: per-GPU rates resolved, a baseline repeated in several rows once."""
-    runs: list[Run] = []
-    flags: list[Flag] = []
-    ratios = 0
-    baselines: set[str] = set()
-    for draft in drafts:
-        fields = dict(draft.fields)
-        if draft.per_gpu is not None:
-            if count := fields.get("gpu_count"):
-                fields["output_tps"] = draft.per_gpu * count
-            else:
-                ratio = _ratio_to_off(draft, drafts)
-                ratios += 1
-                if ratio is None:
-                    continue
-                fields["multiplier"] = ratio
-        if fields.get("spec_state") is SpecState.OFF and draft.key[-1]:
-            same = repr(sorted(fields.items(), key=lambda item: item[0]))
-            if same in baselines:
-                continue
-            baselines.add(same)
-        made = {"run_id": identity(*draft.key), "source_sha256": sha256, "tool": TOOL}
-        run, found = build_run(fields | made | {"extra": redaction.extra(draft.extra)})
-        runs.append(run)
-        flags += [*found, *checks.inspect(run), *_zero_k(run)]
-    if ratios:
-        text = "token rates are per GPU and the GPU count is not stated: kept as ratios to off"
-        flags.append(Flag("per_gpu_rate", "blocks pricing", text))
-    return runs, flags
-
-
-def _ratio_to_off(draft: _Draft, drafts: Sequence[_Draft]) -> float | None:
-    """An arm's per-GPU rate over the baseline's at the same load; None for the baseline itself."""
-    if draft.fields.get("spec_state") is not SpecState.ON or draft.per_gpu is None:
-        return None
-    load = [draft.fields.get(k) for k in ("load_kind", "offered_load")]
-    for other in drafts:
-        same = [other.fields.get(k) for k in ("load_kind", "offered_load")] == load
-        if same and other.fields.get("spec_state") is SpecState.OFF and other.per_gpu:
-            return draft.per_gpu / other.per_gpu
-    return None
-
-
-def _zero_k(run: Run) -> list[Flag]:
-    if run.num_speculative_tokens != 0 or run.spec_state is not SpecState.UNKNOWN:
-        return []
-    text = "K = 0: say whether that is off (no speculation) or a schedule's zero"
-    return [Flag("k_zero", "blocks pairing", text, run.run_id)]
-
-
-def _flags(columns: Sequence[Understood], notes: _Notes) -> list[Flag]:
-    flags = []
-    if assumed := [c.header for c in columns if c.match.unit_assumed]:
-        text = f"no unit in {shorten(assumed)}: read as ms, s, tok/s or req/s by the name"
-        flags.append(Flag("unit_assumed", "warns", text))
-    if any(c.match.dimension == PER_USER for c in columns):
-        text = "TPOT derived as 1000 / tokens per second and user"
-        flags.append(Flag("per_user_rate", "warns", text))
-    if notes.unreadable:
-        count = counted(len(notes.unreadable), "cell")
-        text = f"{count} with no value of the column: {notes.unreadable[0]}"
-        flags.append(Flag("unreadable_cells", "warns", text))
-    if notes.without_load or notes.without_outcome:
-        counts = f"{notes.without_load} without a load, {notes.without_outcome} without an outcome"
-        flags.append(Flag("rows_left_out", "warns", f"rows left out: {counts}"))
-    if notes.without_kind:
-        text = (
-            f"{counted(notes.without_kind, 'row')} with a load of unknown kind; state load_kind: "
-            "concurrency, request_rate or batch"
-        )
-        flags.append(Flag("load_kind_unknown", "warns", text))
-    if notes.nonfinite:
-        text = f"NaN in {counted(notes.nonfinite, 'cell')}; read as missing"
-        flags.append(Flag("nonfinite_values", "warns", text))
-    if notes.approximate:
-        text = f"{counted(notes.approximate, 'value')} marked approximate (~)"
-        flags.append(Flag("approximate_values", "warns", text))
-    return flags

@@ -7,61 +7,119 @@ server answered is not written either: `backend` names the client's protocol, no
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-import numpy as np
-import orjson
-import pyarrow as pa
-
-from lib.results import checks, per_request, redaction
+from lib.results import checks, outcomes, redaction
+from lib.results.cells import Rows
 from lib.results.fields import settled, stated
-from lib.results.findings import Findings, Flag, build_run, identity
-from lib.results.parsing import as_count, as_dict, as_list, as_number, as_text, counted
-from lib.run import LoadKind, SpecState
+from lib.results.findings import Findings, Flag, Key, build_run, identity
+from lib.results.keys import ANY_SET_UP, latency_keys, take
+from lib.results.parsing import as_count, as_dict, as_number, as_text, counted, flat
+from lib.results.tools import vllm_speculation
+from lib.results.tools.literals import opened
+from lib.results.tools.vllm_requests import ARRAYS, per_request_table, sent_requests
+from lib.run import LoadKind, Run
 
 TOOL = "vllm-bench-serve"
+TITLE = "vLLM bench serve"
 Record = Mapping[str, Any]
 
 _LATENCY_KEY = re.compile(r"(mean|median|std|p\d+(?:\.\d+)?)_(ttft|tpot|itl|e2el)_ms")
+_HEADERS = {"completed", "output_throughput"}
 _OTHER_TOOLS = {"total_output_tokens_retokenized", "accept_length"}
-_STATISTICS = {
-    "mean": "mean",
-    "median": "p50",
-    "p50": "p50",
-    "p90": "p90",
-    "p95": "p95",
-    "p99": "p99",
-}
-_ARRAYS = {
-    *("ttfts", "itls", "input_lens", "output_lens", "start_times", "latencies", "errors"),
-    *("generated_texts", "queue_times"),
-}
-# The tool writes seconds; latencies are wanted in ms.
-_FACTORS = {
-    "start_times": 1.0,
-    "input_lens": 1.0,
-    "output_lens": 1.0,
-    "ttfts": 1e3,
-    "latencies": 1e3,
-}
-_UNDERSTOOD = {
-    *("date", "label", "model_id", "num_prompts", "request_rate", "max_concurrency", "duration"),
-    *("completed", "failed", "total_input_tokens", "total_output_tokens", "request_throughput"),
-    *(
-        "output_throughput",
-        "request_goodput",
-        "request_goodput:",
-        "run_number",
-        "spec_decode_num_drafts",
-    ),
-    *("spec_decode_draft_tokens", "spec_decode_accepted_tokens"),
-    "spec_decode_per_position_acceptance_rates",
-}
+
+_LOCAL, _OF_A_RATE = "local time, zone unknown", "where a request rate was held"
+_HELD = "where finite; unlimited where it is inf and no max_concurrency is set"
 
 
-def recognise(value: object) -> bool:
+def _latencies() -> tuple[Key, ...]:
+    found: list[Key] = []
+    for metric in ("ttft", "tpot", "itl", "e2el"):
+        written = {"mean": f"mean_{metric}_ms", "p50": f"median_{metric}_ms"}
+        written |= {p: f"{p}_{metric}_ms" for p in ("p90", "p95", "p99")}
+        name = metric.replace("e2el", "e2e")
+        found += latency_keys(name, (), written)
+        found += latency_keys(name, (), {"p50": f"p50_{metric}_ms"}, note="without a median")
+    return tuple(found)
+
+
+_TAKEN_V0 = (
+    Key("target", ("model_id",)),
+    Key("target", ("tokenizer_id",), note="without a model_id"),
+    Key("completed", ("completed",)),
+    Key("duration_s", ("duration",)),
+    Key("input_tokens", ("total_input_tokens",)),
+    Key("output_tokens", ("total_output_tokens",)),
+    Key("output_tps", ("output_throughput",)),
+    Key("request_rps", ("request_throughput",)),
+    *_latencies(),
+)
+_DERIVED_V0 = (
+    Key("started_at", ("date",), note=_LOCAL),
+    Key("load_kind", ("request_rate",), note=_HELD),
+    Key("offered_load", ("request_rate",), note=_HELD),
+    Key("achieved_load", ("request_throughput",), note=_OF_A_RATE),
+    Key("num_prompts", ("num_prompts",), note="above 0"),
+    Key("failed", ("num_prompts",), note="less completed, where failed is not written"),
+    Key("input_len", ("total_input_tokens",), note="/ completed"),
+    Key("output_len", ("total_output_tokens",), note="/ completed"),
+    Key("output_tps", ("total_output_tokens",), note="/ duration, without output_throughput"),
+    Key("running_mean", ("mean_e2el_ms",), note="times completed / duration"),
+)
+_TAKEN_V1 = (
+    Key("goodput_rps", ("request_goodput",)),
+    Key("goodput_rps", ("request_goodput:",), note="an early spelling"),
+)
+_DERIVED_V1 = tuple(
+    Key(field, (key,), note=f"without a finite request_rate{more}")
+    for key, more in (("max_concurrency", ""), ("max-concurrency", "; a sweep's override"))
+    for field in ("load_kind", "offered_load")
+)
+# `vllm bench sweep serve` came with v2; --label before it.
+_TAKEN_V2 = (
+    Key("label", ("label",)),
+    Key("repeat", ("run_number",), note="of a sweep"),
+)
+_SPECULATIVE_V2 = (
+    vllm_speculation.STATE,
+    *vllm_speculation.OVERRIDES,
+    vllm_speculation.SCHEDULE,
+)
+_TAKEN_V3 = (Key("failed", ("failed",)),)
+_SPECULATIVE_V3 = (
+    *vllm_speculation.COUNTERS,
+    vllm_speculation.RATES,
+    vllm_speculation.K_COUNTED,
+    *vllm_speculation.STATED,
+)
+_METADATA = Key("spec_state", ("--metadata",), note=f"what a key of one's own says, {ANY_SET_UP}")
+_V0 = (*_TAKEN_V0, *_DERIVED_V0)
+_V1 = (*_V0, *_TAKEN_V1, *_DERIVED_V1)
+_V2 = (*_V1, *_TAKEN_V2, *_SPECULATIVE_V2)
+_V3 = (*_V2, *_TAKEN_V3, *_SPECULATIVE_V3)
+LEVELS: Mapping[str, tuple[Key, ...]] = {
+    "v4 keys": (*_V3, _METADATA),
+    "v3 keys": (*_V3, _METADATA),
+    "v2 keys": (*_V2, _METADATA),
+    "v1 keys": (*_V1, _METADATA),
+    "v0 keys": (*_V0, _METADATA),
+}
+_TAKEN = (*_TAKEN_V0, *_TAKEN_V1, *_TAKEN_V2, *_TAKEN_V3)
+_DERIVED = (*_DERIVED_V0, *_DERIVED_V1)
+# Keys that are kept aside where they were not used, such as the limit of a rate-driven run.
+_ASIDE = {"max_concurrency", "spec_decode_acceptance_length", "spec_decode_acceptance_rate"}
+_UNDERSTOOD = {key.path[0] for key in _V3} - _ASIDE
+
+
+def recognise(values: Sequence[object]) -> bool:
+    """Whether JSON values are results of this tool, or what it leaves beside them."""
+    inner = flat(values)
+    return any(is_record(v) for v in inner) or find_sidecar(inner) is not None
+
+
+def is_record(value: object) -> bool:
     """Whether a JSON value is a result of this tool."""
     record = as_dict(value)
     named = record.keys() & {"model_id", "tokenizer_id"}
@@ -71,6 +129,29 @@ def recognise(value: object) -> bool:
         and not record.keys() & _OTHER_TOOLS
         and any(_LATENCY_KEY.fullmatch(k) for k in record)
     )
+
+
+def recognise_rows(rows: Rows) -> bool:
+    """Whether rows are a sweep's summary.csv: its headers are the keys of a result."""
+    return any(is_record(r) for r in _records(rows))
+
+
+def find_rows(name: str, rows: Rows, sha256: str) -> Findings:
+    """Runs of a sweep's summary.csv; its headers tell the level, for a blank cell drops its key."""
+    return _findings(name, _records(rows), sha256, _level(rows[0]))
+
+
+def _records(rows: Rows) -> list[object]:
+    """The rows as records. Texts stay texts, so a label or version that looks like a number does.
+
+    A blank cell is a key that the run does not have, or null: which is not written.
+    """
+    if not rows or not set(rows[0]) >= _HEADERS:
+        return []
+    return [
+        {key: opened(cell) for key, cell in zip(rows[0], row, strict=False) if cell.strip()}
+        for row in rows[1:]
+    ]
 
 
 def find_sidecar(values: Sequence[object]) -> Findings | None:
@@ -95,33 +176,45 @@ def find_sidecar(values: Sequence[object]) -> Findings | None:
 
 def find(name: str, values: Sequence[object], sha256: str) -> Findings:
     """Runs of the records among `values`; the file's other values are counted in a flag."""
-    records = [as_dict(v) for v in values if recognise(v)]
+    values = flat(values)
+    if (beside := find_sidecar(values)) is not None:
+        return beside
+    return _findings(name, values, sha256)
+
+
+def _findings(
+    name: str, values: Sequence[object], sha256: str, level: str | None = None
+) -> Findings:
+    records = [as_dict(v) for v in values if is_record(v)]
     measured = [r for r in records if as_count(r.get("run_number")) != -1]
     flags = _left_out(len(values) - len(records), len(records) - len(measured), bool(measured))
-    runs, requests = {}, {}
+    runs, requests, used = {}, {}, dict[Key, None]()
     for position, record in enumerate(measured):
         run_id = _run_id(record, sha256, position)
         if run_id in runs:
             flags.append(Flag("repeated_in_file", "warns", f"{name} holds a run twice", run_id))
             continue
-        run, found = build_run(_fields(record) | {"run_id": run_id, "source_sha256": sha256})
-        flags += [
-            *found,
-            *checks.inspect(run),
-            *_record_flags(record, run_id),
-        ]
+        fields, keys = _fields(record)
+        used |= dict.fromkeys(keys)
+        fields |= {"run_id": run_id, "source_sha256": sha256, "tool": TOOL}
+        fields["tool_version"] = level or _level(record)
+        fields, nothing = outcomes.of_completed(fields)
+        run, found = build_run(fields)
+        flags += [*nothing, *found, *checks.inspect(run), *_record_flags(record, run)]
         runs[run_id] = run
-        if (table := _requests(record)) is not None:
+        if (table := per_request_table(record)) is not None:
             requests[run_id] = table
         elif any(isinstance(record.get(k), list) for k in ("ttfts", "output_lens")):
             text = "the per-request lists differ in length or hold no numbers; left out"
             flags.append(Flag("requests_unreadable", "warns", text, run_id))
-    level = _level(records[0])
+    level = level or _level(records[0])
     telling = [
         k for k in ("model_id", "completed", "output_throughput", "mean_ttft_ms") if k in records[0]
     ]
     why = f"keys {', '.join(telling)} of vllm bench serve, {level}"
-    return Findings(TOOL, level, why, tuple(runs.values()), requests, tuple(flags))
+    return Findings(
+        TOOL, level, why, tuple(runs.values()), requests, tuple(flags), keys=tuple(used)
+    )
 
 
 def _left_out(others: int, warm_ups: int, any_measured: bool) -> list[Flag]:
@@ -135,15 +228,16 @@ def _left_out(others: int, warm_ups: int, any_measured: bool) -> list[Flag]:
     return flags
 
 
-def _level(record: Record) -> str:
+def _level(keys: Iterable[str]) -> str:
     """The level of a file's keys, from keys that do not depend on the server or on options."""
-    if any("client_queue_time" in k or k.startswith("probe_") for k in record):
+    held = set(keys)
+    if any("client_queue_time" in k or k.startswith("probe_") for k in held):
         return "v4 keys"
-    if record.keys() & {"failed", "rtfx"}:
+    if held & {"failed", "rtfx"}:
         return "v3 keys"
-    if record.keys() & {"label", "endpoint_type", "max_output_tokens_per_s"}:
+    if held & {"label", "endpoint_type", "max_output_tokens_per_s"}:
         return "v2 keys"
-    if record.keys() & {"burstiness", "max_concurrency", "request_goodput", "request_goodput:"}:
+    if held & {"burstiness", "max_concurrency", "request_goodput", "request_goodput:"}:
         return "v1 keys"
     return "v0 keys"
 
@@ -158,89 +252,76 @@ def _run_id(record: Record, sha256: str, position: int) -> str:
     return identity(TOOL, as_text(parts[0]), *numbers, as_text(record.get("label")))
 
 
-def _fields(record: Record) -> dict[str, Any]:
-    """Run's fields that a record states; None where it does not."""
-    completed, prompts = as_count(record.get("completed")), as_count(record.get("num_prompts"))
+def _fields(record: Record) -> tuple[dict[str, Any], tuple[Key, ...]]:
+    """Run's fields that a record states, the measured ones over metadata; the keys used."""
+    found, used = take(record, _TAKEN)
+    derived = {k: v for k, v in _derived(record, found).items() if v is not None}
+    used = (*used, *_derived_from(record, derived))
+    speculative, more = vllm_speculation.speculation(record)
+    used = (*used, *more)
+    fields = _stated(record) | found | derived | speculative
+    read = {key.path[0] for key in used}
+    fields["extra"] = redaction.extra(
+        {k: v for k, v in record.items() if k not in read and not _is_read(k, v)}
+    )
+    return fields, used
+
+
+def _derived(record: Record, found: Mapping[str, Any]) -> dict[str, Any]:
+    """What follows from several keys, or from one that says more than a number."""
+    completed, duration = found.get("completed"), found.get("duration_s")
+    prompts = as_count(record.get("num_prompts"))
     prompts = prompts if prompts is not None and prompts > 0 else None
-    failed = as_count(record.get("failed"))
-    if failed is None and prompts and completed is not None:
-        failed = max(prompts - completed, 0)
-    duration = as_number(record.get("duration"))
-    tokens = {k: as_count(record.get(f"total_{k}_tokens")) for k in ("input", "output")}
-    output_tps = as_number(record.get("output_throughput"))
-    if output_tps is None and tokens["output"] is not None and duration:
-        output_tps = tokens["output"] / duration
-    lengths = {f"{k}_len": n / completed if n and completed else None for k, n in tokens.items()}
-    latencies, left = _latencies(record)
-    e2e = latencies.get("e2e_ms_mean")
-    measured = {
-        **lengths,
-        **latencies,
-        **_load(record),
-        **_speculation(record),
-        "tool": TOOL,
-        "tool_version": _level(record),
-        "started_at": _date(record.get("date")),
-        "label": as_text(record.get("label")),
-        "target": as_text(record.get("model_id")) or as_text(record.get("tokenizer_id")),
-        "repeat": as_count(record.get("run_number")),
-        "num_prompts": prompts,
-        "completed": completed,
-        "failed": failed,
-        "duration_s": duration,
-        "input_tokens": tokens["input"],
-        "output_tokens": tokens["output"],
-        "output_tps": output_tps,
-        "request_rps": as_number(record.get("request_throughput")),
-        "goodput_rps": as_number(record.get("request_goodput", record.get("request_goodput:"))),
-        "running_mean": completed * e2e / 1e3 / duration
-        if e2e and completed and duration
-        else None,
-        "extra": redaction.extra(_not_understood(record, left)),
+    lengths = {
+        f"{kind}_len": tokens / completed
+        for kind in ("input", "output")
+        if (tokens := found.get(f"{kind}_tokens")) is not None and completed
     }
-    return _stated(record) | {name: v for name, v in measured.items() if v is not None}
+    derived = {**lengths, **_load(record), "started_at": _date(record.get("date"))}
+    derived["num_prompts"] = prompts
+    sent = sent_requests(record) or prompts
+    if "failed" not in found and sent and completed is not None:
+        derived["failed"] = max(sent - completed, 0)
+    if "output_tps" not in found and found.get("output_tokens") is not None and duration:
+        derived["output_tps"] = found["output_tokens"] / duration
+    if (e2e := found.get("e2e_ms_mean")) and completed and duration:
+        derived["running_mean"] = completed * e2e / 1e3 / duration
+    return derived
+
+
+def _derived_from(record: Record, derived: Mapping[str, Any]) -> Iterator[Key]:
+    """The keys of derived fields: of the load either the rate's or the limit's."""
+    limited = derived.get("load_kind") is LoadKind.CONCURRENCY
+    for key in _DERIVED:
+        of_load = key.field in ("load_kind", "offered_load")
+        other = of_load and (key.path[0] == "request_rate") is limited
+        if key.field in derived and key.path[0] in record and not other:
+            yield key
 
 
 def _stated(record: Record) -> dict[str, Any]:
     """Fields from --metadata and a sweep's override keys."""
     found: dict[str, Any] = {}
     for key, value in record.items():
-        if key not in _UNDERSTOOD and key not in _ARRAYS and not _LATENCY_KEY.fullmatch(key):
+        if _is_metadata(key):
             found |= stated(key, value)
     return settled(found)
 
 
-def _not_understood(record: Record, left: Sequence[str]) -> dict[str, object]:
-    return {
-        key: value
-        for key, value in record.items()
-        if key not in _ARRAYS
-        and key not in _UNDERSTOOD
-        and (key in left or not _LATENCY_KEY.fullmatch(key))
-        and not stated(key, value)
-        and not _is_speculative_config(key)
-    } | _idle_limit(record)
+def _is_metadata(key: str) -> bool:
+    return (
+        key not in _UNDERSTOOD
+        and key not in _ASIDE
+        and key not in ARRAYS
+        and not _LATENCY_KEY.fullmatch(key)
+    )
 
 
-def _idle_limit(record: Record) -> dict[str, object]:
-    """The concurrency limit of a rate-driven run: it is not the load, but worth keeping."""
-    rate_driven = as_number(record.get("request_rate")) is not None
-    return {"max_concurrency": record.get("max_concurrency")} if rate_driven else {}
-
-
-def _latencies(record: Record) -> tuple[dict[str, float | None], list[str]]:
-    """Latencies by Run's field, and the keys of statistics that a run does not hold."""
-    found: dict[str, float | None] = {}
-    left = []
-    for key, value in record.items():
-        if not (match := _LATENCY_KEY.fullmatch(key)):
-            continue
-        statistic, metric = _STATISTICS.get(match[1]), match[2].replace("e2el", "e2e")
-        if statistic is None:
-            left.append(key)
-        elif found.get(f"{metric}_ms_{statistic}") is None:
-            found[f"{metric}_ms_{statistic}"] = as_number(value)
-    return found, left
+def _is_read(key: str, value: object) -> bool:
+    """Whether a key needs no keeping: it is understood, per-request data, or set-up."""
+    if key in _UNDERSTOOD or key in ARRAYS or vllm_speculation.is_override(key):
+        return True
+    return _is_metadata(key) and bool(stated(key, value))
 
 
 def _load(record: Record) -> dict[str, Any]:
@@ -248,7 +329,7 @@ def _load(record: Record) -> dict[str, Any]:
     rate, said = as_number(record.get("request_rate")), record.get("request_rate")
     limits = (as_count(record.get(k)) for k in ("max_concurrency", "max-concurrency"))
     concurrency = next((c for c in limits if c is not None), None)
-    unlimited = said in ("inf", "Infinity", math.inf)
+    unlimited = said == math.inf or (isinstance(said, str) and said.strip() in ("inf", "Infinity"))
     if rate is not None:
         achieved = as_number(record.get("request_throughput"))
         return _held(LoadKind.REQUEST_RATE, rate) | {"achieved_load": achieved}
@@ -261,74 +342,6 @@ def _held(kind: LoadKind, load: float) -> dict[str, Any]:
     return {"load_kind": kind, "offered_load": load}
 
 
-def _is_speculative_config(key: str) -> bool:
-    return key.replace("-", "_").split(".")[0] == "speculative_config"
-
-
-def _speculation(record: Record) -> dict[str, Any]:
-    """Counters of the server, and the set-up that a sweep's override states."""
-    found = _overrides(record)
-    drafts = as_count(record.get("spec_decode_num_drafts"))
-    drafted = as_count(record.get("spec_decode_draft_tokens"))
-    if not drafts or drafts < 0:
-        return found
-    rates = [as_number(r) for r in as_list(record.get("spec_decode_per_position_acceptance_rates"))]
-    per_position = tuple(round(r * drafts) for r in rates if r is not None and 0 <= r <= 1)
-    found |= {
-        "spec_state": SpecState.ON,
-        "drafts": drafts,
-        "draft_tokens": drafted,
-        "accepted_tokens": as_count(record.get("spec_decode_accepted_tokens")),
-        "accepted_per_position": per_position
-        if rates and len(per_position) == len(rates)
-        else None,
-    }
-    k = drafted / drafts if drafted and drafted > 0 else 0.0
-    if "num_speculative_tokens" not in found and round(k) and abs(k / round(k) - 1) <= 0.005:
-        found["num_speculative_tokens"] = round(k)
-    return found
-
-
-def _overrides(record: Record) -> dict[str, Any]:
-    """The set-up that `speculative_config` states: an object, its JSON, dotted keys, or null."""
-    config: dict[str, Any] = {}
-    for key, value in record.items():
-        if not _is_speculative_config(key):
-            continue
-        if "." in key:
-            config[key.split(".", 1)[1].replace("-", "_")] = value
-        elif (whole := _config(value)) is None:
-            return {"spec_state": SpecState.OFF}
-        else:
-            config |= whole
-    if not config:
-        return {}
-    schedule = config.get("num_speculative_tokens_per_batch_size")
-    found = {
-        "spec_state": SpecState.ON,
-        "draft_method": as_text(config.get("method")),
-        "draft_model": as_text(config.get("model")),
-        "num_speculative_tokens": as_count(config.get("num_speculative_tokens")),
-        "draft_tensor_parallel": as_count(config.get("draft_tensor_parallel_size")),
-        "schedule": orjson.dumps(schedule).decode() if isinstance(schedule, (list, dict)) else None,
-    }
-    return {name: value for name, value in found.items() if value is not None}
-
-
-def _config(value: object) -> dict[str, Any] | None:
-    """The configuration's object; None where it says that there is none."""
-    if isinstance(value, str):
-        if value.strip().casefold() in ("", "none", "null", "{}"):
-            return None
-        loose = re.sub(r"\bNone\b", "null", value.replace("'", '"'))
-        for text in (value, loose):
-            try:
-                return as_dict(orjson.loads(text))
-            except orjson.JSONDecodeError:
-                continue
-    return as_dict(value) if value else None
-
-
 def _date(value: object) -> datetime | None:
     """Local time without a zone, kept as if UTC; `zone_known` stays False."""
     try:
@@ -337,50 +350,16 @@ def _date(value: object) -> datetime | None:
         return None
 
 
-def _record_flags(record: Record, run_id: str) -> list[Flag]:
+def _record_flags(record: Record, run: Run) -> list[Flag]:
     flags = []
-    peak, mean = (
-        as_number(record.get(k)) for k in ("max_output_tokens_per_s", "output_throughput")
-    )
+    peak, mean = as_number(record.get("max_output_tokens_per_s")), run.output_tps
     if peak is not None and mean is not None and peak < mean:
         text = f"peak {peak:.6g} tok/s below the mean {mean:.6g}: it counts chunks, ignore it"
-        flags.append(Flag("peak_below_mean", "warns", text, run_id))
-    length = as_number(record.get("spec_decode_acceptance_length"))
-    drafts, accepted = (
-        as_count(record.get(f"spec_decode_{k}")) for k in ("num_drafts", "accepted_tokens")
-    )
-    if length and drafts and accepted is not None:
-        tau = 1 + accepted / drafts
-        if abs(length / tau - 1) > 0.01:
-            bonus = ", without the bonus token" if abs(length + 1 - tau) < 0.01 * tau else ""
-            text = f"states acceptance length {length:.4g}{bonus}; the counters say {tau:.4g}"
-            flags.append(Flag("acceptance_mismatch", "warns", text, run_id))
-    return flags
-
-
-def _requests(record: Record) -> pa.Table | None:
-    """Per-request table of a --save-detailed record; None where no lists of it fit together.
-
-    A failed request has an error or no token.
-    """
-    lists = {k: record[k] for k in _ARRAYS if isinstance(record.get(k), list)}
-    count = len(lists.get("output_lens") or lists.get("ttfts") or ())
-    if not count or any(len(v) != count for v in lists.values()):
-        return None
-    columns = {
-        k: per_request.floats(lists[k], factor) for k, factor in _FACTORS.items() if k in lists
-    }
-    if any(v is None for v in columns.values()):
-        return None
-    out = columns.get("output_lens")
-    errors = lists.get("errors") or [None] * count
-    generated = np.ones(count) if out is None else out
-    return per_request.table(
-        (n > 0 and not error for n, error in zip(generated, errors, strict=True)),
-        start_s=columns.get("start_times"),
-        input_tokens=columns.get("input_lens"),
-        output_tokens=out,
-        ttft_ms=columns.get("ttfts"),
-        e2e_ms=columns.get("latencies"),
-        decode_ms=per_request.sums(lists["itls"], 1e3) if "itls" in lists else None,
-    )
+        flags.append(Flag("peak_below_mean", "warns", text, run.run_id))
+    if run.failed and as_count(record.get("failed")) is None and not sent_requests(record):
+        text = (
+            f"{run.completed} of num_prompts {run.num_prompts} completed and no failures are "
+            f"written: {run.failed} taken as failed; a smaller data set looks the same"
+        )
+        flags.append(Flag("failures_inferred", "warns", text, run.run_id))
+    return flags + vllm_speculation.length_flags(record, run.run_id)

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lib.errors import InputError
-from lib.results import fields
-from lib.results.fields import convert, lookup, settled, stated
+from lib.results import spellings
+from lib.results.fields import Match, convert, lookup, settled, stated
 from lib.run import EDITABLE, LoadKind, SpecState
 
 
@@ -68,8 +68,8 @@ def test_headers_that_mean_something_else(header: str) -> None:
 
 
 def test_a_missing_unit_is_assumed_and_said() -> None:
-    assert lookup("tpot") == fields.Match("tpot_ms_mean", unit_assumed=True)
-    assert lookup("throughput") == fields.Match("output_tps", unit_assumed=True)
+    assert lookup("tpot") == Match("tpot_ms_mean", unit_assumed=True)
+    assert lookup("throughput") == Match("output_tps", unit_assumed=True)
 
 
 def test_rates_of_a_part_are_no_rate_of_the_whole() -> None:
@@ -87,8 +87,8 @@ def test_every_field_of_a_run_is_its_own_header() -> None:
 
 
 def test_no_spelling_stands_twice() -> None:
-    spellings = [s for names in fields._PLAIN.values() for s in names]
-    assert len(spellings) == len(set(spellings))
+    found = [s for names in spellings.PLAIN.values() for s in names]
+    assert len(found) == len(set(found))
 
 
 @pytest.mark.parametrize(
@@ -149,3 +149,20 @@ def test_a_drafter_implies_speculation() -> None:
 @given(st.text(max_size=40), st.text(max_size=20) | st.integers() | st.floats() | st.none())
 def test_any_key_and_value(key: str, value: object) -> None:
     assert set(stated(key, value)) <= {*EDITABLE, "repeat", "seed"}
+
+
+@pytest.mark.parametrize("value", ["none", "null", "None", "", "n/a", "off", "disabled"])
+@pytest.mark.parametrize("key", ["draft_model", "speculative_model", "draft_method", "method"])
+def test_a_drafter_called_none_is_none(key: str, value: str) -> None:
+    found = settled(stated(key, value))
+    assert found.get("spec_state") is not SpecState.ON
+    assert not {"draft_model", "draft_method"} & found.keys()
+
+
+def test_a_k_beside_a_drafter_called_none_still_counts() -> None:
+    found = settled({"draft_model": "none", "draft_method": "ngram", "num_speculative_tokens": 3})
+    assert found == {
+        "draft_method": "ngram",
+        "num_speculative_tokens": 3,
+        "spec_state": SpecState.ON,
+    }

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -146,9 +148,72 @@ def test_arms_as_runs_write_them(text: str, arm: ArmName | None) -> None:
 )
 def test_every_written_arm_reads_back(method: str, k: int) -> None:
     if notation(f"{method}:{k}") is None:
-        assert method == "off" or method.endswith(("k", "gamma", "nst", "token", "tokens"))
+        words = re.findall(r"[a-z0-9]+", method)
+        assert method == "off" or words[-1].endswith(("k", "gamma", "nst", "token", "tokens"))
         return
     arm = arm_named(f"{method}:{k}")
     assert arm is not None
     assert Run(run_id="r", **arm.fields).arm == f"{method}:{k}"  # type: ignore[arg-type]
     assert parse_arm(f"{method}:{k}").items() >= arm.fields.items()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "spec_disabled",
+        "disable_spec",
+        "spec=false",
+        "spec=0",
+        "speculative_false",
+        "wo_spec",
+        "w-o-spec",
+        "w/o spec",
+        "speculation disabled",
+        "speculative decoding disabled",
+        "spec_decode=false",
+        "enable_spec=false",
+        "not speculative",
+        "spec: no",
+        "noSpecDec",
+        "speculative_model=null",
+        "spec-disabled-c8-r1",
+    ],
+)
+def test_speculation_that_is_called_on_nowhere(text: str) -> None:
+    arm = spell(text)
+    assert arm is not None
+    assert arm.state is OFF
+
+
+@pytest.mark.parametrize(
+    "text", ["eagle_disabled", "eagle3=0", "mtp=false", "disable_spec=false", "mtp_disabled_c8"]
+)
+def test_a_method_that_is_denied_says_nothing(text: str) -> None:
+    assert spell(text) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["main-on-h100", "run-on-gpu", "kick-off", "sign-off", "turn-on", "off-by-one"]
+)
+def test_words_of_english_are_no_switch(text: str) -> None:
+    assert spell(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["speculation enabled", "spec on", "spec-on-c8", "on-c8", "on", "speculation on h100", "yes"],
+)
+def test_a_switch_that_is_on(text: str) -> None:
+    arm = spell(text)
+    assert arm is not None
+    assert arm.state is ON
+
+
+_SUBJECTS = st.sampled_from(["spec", "speculation", "speculative", "speculative_decoding"])
+_DENIALS = st.sampled_from(["{}_disabled", "{}=false", "{}-off", "no-{}", "disable_{}", "w-o-{}"])
+
+
+@given(_SUBJECTS, _DENIALS, st.sampled_from(["", "-c8", "_r2", "-on-h100"]))
+def test_a_denial_is_never_on(subject: str, denial: str, more: str) -> None:
+    arm = spell(denial.format(subject) + more)
+    assert arm is None or arm.state is OFF

@@ -171,6 +171,8 @@ def test_ngram_equals_its_source() -> None:
     found = by_arm(study, "output_tps")
     assert found["off"] == column(rows, "concurrency", "baseline_tok_s")
     assert found["ngram:5"] == column(rows, "concurrency", "ngram_tok_s")
+    rates = by_arm(study, "accept_rate")
+    assert rates["ngram:5"] == column(rows, "concurrency", "accepted_over_drafted")
 
 
 @pytest.mark.parametrize(

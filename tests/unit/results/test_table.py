@@ -315,10 +315,10 @@ def test_fields_of_a_run_read_back() -> None:
     assert found.unmatched == ()
 
 
-def test_run_ids_are_stable_and_of_the_file() -> None:
+def test_run_ids_are_stable_and_of_the_content() -> None:
     first, again, other = table(LONG), table(LONG), table(LONG + "\n16,off,1,1,1,H100,2,3,\n")
     assert [r.run_id for r in first.runs] == [r.run_id for r in again.runs]
-    assert len({r.run_id for r in (*first.runs, *other.runs)}) == 9
+    assert len({r.run_id for r in (*first.runs, *other.runs)}) == 5
 
 
 def test_formulas_are_text() -> None:
@@ -387,9 +387,14 @@ def test_json_of_no_known_tool_can_be_mapped() -> None:
     with pytest.raises(UnknownFormat, match="the keys meta, levels, rows") as caught:
         read("x.json", data)
     offered = {c.header: c.samples for c in caught.value.columns}
-    assert offered["stats.agg"] == ("10.5", "50.0")
+    assert offered["rows[].stats.agg"] == ("10.5", "50.0")
     assert "secret words" not in str(offered)
-    mapping = {"par": "concurrency", "kind": "arm", "stats.agg": "output_tps", "meta.gpu": "gpu"}
+    mapping = {
+        "rows[].par": "concurrency",
+        "rows[].kind": "arm",
+        "rows[].stats.agg": "output_tps",
+        "meta.gpu": "gpu",
+    }
     found = read("x.json", data, mapping)
     assert arms(found) == [("off", 1, 10.5), ("mtp:2", 8, 50.0)]
     assert {r.gpu for r in found.runs} == {"L4"}
@@ -445,3 +450,38 @@ def test_euros_are_not_dollars() -> None:
     found = table("concurrency,arm,tok/s,$/h\n1,off,100,€2.50\n")
     assert found.runs[0].usd_per_hour is None
     assert "unreadable_cells" in codes(found)
+
+
+def test_a_rate_with_its_unit_is_the_load() -> None:
+    header = "Request rate (req/s),Max concurrency,Output throughput (tok/s),arm"
+    text = f"{header}\n1,256,10,off\n2,256,20,off\n"
+    assert [(r.load_kind, r.offered_load) for r in table(text).runs] == [
+        ("request_rate", 1),
+        ("request_rate", 2),
+    ]
+
+
+def test_the_output_counts_before_a_bare_throughput() -> None:
+    for first in ("Throughput (tok/s)", "tokens/s"):
+        text = f"concurrency,arm,{first},Output throughput (tok/s)\n1,off,1000,100\n"
+        assert table(text).runs[0].output_tps == 100
+
+
+def test_a_rate_per_gpu_is_a_ratio_to_its_own_models_baseline() -> None:
+    text = "model,concurrency,arm,tok/s/gpu\nA,1,off,100\nA,1,mtp2,180\nB,1,off,10\nB,1,mtp2,12\n"
+    assert [r.multiplier for r in table(text).runs] == pytest.approx([1.8, 1.2])
+
+
+def test_a_bare_std_is_of_the_column_before_it() -> None:
+    text = "concurrency,arm,tok/s,std,ttft (ms),std\n1,off,100,3,40,9\n"
+    assert table(text).runs[0].output_tps_sd == 3
+    text = "concurrency,arm,tok/s,ttft (ms),std\n1,off,100,40,9\n"
+    assert table(text).runs[0].output_tps_sd is None
+
+
+def test_latencies_below_one_without_a_unit_are_not_milliseconds() -> None:
+    found = table("concurrency,arm,tok/s,TTFT,TPOT\n1,off,100,0.21,0.012\n8,off,300,0.4,0.02\n")
+    assert {(r.ttft_ms_mean, r.tpot_ms_mean) for r in found.runs} == {(None, None)}
+    assert "TTFT, TPOT without a unit" in codes(found)["unit_in_doubt"]
+    ms = table("concurrency,arm,tok/s,TPOT\n1,off,100,12\n8,off,300,0.9\n")
+    assert [r.tpot_ms_mean for r in ms.runs] == [12, 0.9]

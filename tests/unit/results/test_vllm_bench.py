@@ -1,15 +1,19 @@
 import json
 import math
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from lib.errors import UnknownFormat
+from lib.errors import DraftworthError, UnknownFormat
 from lib.results import checks
 from lib.results.reading import Reading, read
+from lib.results.tools import vllm_bench
 from lib.run import LoadKind, Run, SpecState
+from tests.unit.results.shaken import shaken
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "vllm"
 CORPUS = Path(__file__).resolve().parents[4] / "shared" / "corpus" / "vllm"
@@ -281,8 +285,7 @@ def test_other_tools_with_like_keys_are_not_this_one() -> None:
         record(total_output_tokens_retokenized=1),
         {k.removesuffix("_ms"): v for k, v in record().items()},
     ):
-        with pytest.raises(UnknownFormat, match="no reader knows"):
-            reading(changed)
+        assert not vllm_bench.recognise([changed])
 
 
 def test_flags_of_a_suspicious_run() -> None:
@@ -349,6 +352,215 @@ def test_run_ids_are_stable_and_tell_runs_apart() -> None:
     ]
     assert len({run_of(r).run_id for r in [record(), *changed]}) == 5
     assert run_of(without(record(), "date")).run_id != run_of(record()).run_id
+
+
+# --- cases --------------------------------------------------------------------------------------
+
+
+def test_c06_gaps_between_chunks_are_never_the_time_per_token() -> None:
+    found = reading(record("eagle3-c8", mean_tpot_ms=11.88, mean_itl_ms=24.56))
+    (run,) = found.runs
+    assert (run.tpot_ms_mean, run.itl_ms_mean) == (11.88, 24.56)
+    assert "2.07 tokens" in next(f.message for f in found.flags if f.code == "chunked_itl")
+    no_tpot = {k: v for k, v in record("eagle3-c8").items() if "tpot" not in k}
+    found = reading(no_tpot)
+    assert found.runs[0].tpot_ms_mean is None
+    assert "only_itl" in codes(found)
+
+
+@pytest.mark.parametrize(
+    ("mean", "peak"), [(2541.0, 1757.0), (410.61, 113.0), (1451.37, 640.0), (371.88, 122.0)]
+)
+def test_c16_a_peak_below_the_mean_is_said_and_ignored(mean: float, peak: float) -> None:
+    changed = record(output_throughput=mean, max_output_tokens_per_s=peak)
+    changed["total_output_tokens"] = round(mean * changed["duration"])
+    found = reading(changed)
+    assert found.runs[0].output_tps == mean
+    assert next(f.message for f in found.flags if f.code == "peak_below_mean").endswith("ignore it")
+
+
+def test_c17_a_rate_of_inf_null_or_2_4() -> None:
+    rates = [2.4, "inf", None]
+    files = [
+        record(request_rate=r, max_concurrency=None, date=f"20260214-10150{i}")
+        for i, r in enumerate(rates)
+    ]
+    runs = reading(*files).runs
+    assert [r.offered_load for r in runs] == [2.4, math.inf, None]
+    assert [r.load_kind for r in runs] == [LoadKind.REQUEST_RATE, LoadKind.REQUEST_RATE, None]
+    assert run_of(record(request_rate="inf", max_concurrency=8)).offered_load == 8.0
+
+
+def test_c67_failures_are_said_and_the_throughput_is_recomputed() -> None:
+    changed = without(record(), "failed") | {
+        "completed": 599,
+        "num_prompts": 600,
+        "duration": 6751.398,
+        "total_output_tokens": 1_260_603,
+        "output_throughput": 186.717,
+    }
+    found = reading(changed)
+    (flag,) = [f for f in found.flags if f.code == "failed_requests"]
+    assert (flag.severity, found.runs[0].failed) == ("warns", 1)
+    assert flag.message.startswith("1 of 600 requests failed (0.2%)")
+    assert "throughput_mismatch" not in codes(found)
+    del changed["output_throughput"]
+    assert not vllm_bench.is_record(changed), "a record without it is none"
+    changed |= {"output_throughput": None}
+    assert run_of(changed).output_tps == pytest.approx(186.717, abs=0.0005)
+    found = reading(without(record(completed=248, num_prompts=256), "failed"))
+    assert checks.blocks_pricing(found.runs[0])
+
+
+def test_c76_three_appended_objects_and_the_same_file_again() -> None:
+    files = [record(date=f"20260214-10150{i}") for i in range(3)]
+    first, again = reading(*files), reading(*files)
+    assert len(first.runs) == 3
+    assert [r.run_id for r in first.runs] == [r.run_id for r in again.runs]
+    marked = b"\xef\xbb\xbf" + json.dumps(files[0]).encode()
+    assert read("f.json", marked).runs[0].run_id == first.runs[0].run_id
+
+
+# --- what a record says in other ways -----------------------------------------------------------
+
+
+def test_failures_inferred_from_num_prompts_are_called_so() -> None:
+    assert "failures_inferred" in codes(reading(without(record(num_prompts=1000), "failed")))
+    assert "failures_inferred" not in codes(reading(without(record(), "failed")))
+    assert "failures_inferred" not in codes(reading(record(num_prompts=1000, failed=1)))
+
+
+def test_the_lists_of_a_detailed_file_tell_how_many_were_sent() -> None:
+    found = reading(without(record("detailed", num_prompts=1000), "failed"))
+    assert found.runs[0].failed == 1
+    assert "failures_inferred" not in codes(found)
+
+
+def test_a_stated_acceptance_counts_where_no_counts_are_written() -> None:
+    counts = [k for k in record("eagle3-c8") if k.startswith("spec_decode_")]
+    stated = {"spec_decode_acceptance_rate": 45.0, "spec_decode_acceptance_length": 2.8}
+    found = reading(without(record("eagle3-c8"), *counts) | stated)
+    (run,) = found.runs
+    assert (run.accept_length, run.accept_rate, run.drafts) == (2.8, 0.45, None)
+    assert run.spec_state is SpecState.ON
+    assert {"accept_length", "accept_rate"} <= {k.field for k in found.keys}
+    counted = run_of(record("eagle3-c8"))
+    assert (counted.accept_length, counted.accept_rate) == (None, None), "the counts decide"
+    none = run_of(record(spec_decode_acceptance_rate=0.0, spec_decode_acceptance_length=1.0))
+    assert none.spec_state is SpecState.UNKNOWN
+
+
+def test_nothing_completed_leaves_no_zeros() -> None:
+    zeros = {k: 0.0 for k in record() if k.endswith("_ms")}
+    totals = {"total_output_tokens": 0, "total_input_tokens": 0, "output_throughput": 0.0}
+    found = reading(record(completed=0, failed=64, request_throughput=0.0, **totals, **zeros))
+    (run,) = found.runs
+    assert (run.completed, run.output_tps, run.ttft_ms_mean, run.input_len) == (0, None, None, None)
+    assert "nothing_completed" in codes(found)
+
+
+def test_a_median_and_a_fiftieth_percentile_are_one() -> None:
+    both = run_of(record(p50_ttft_ms=99.0))
+    assert both.ttft_ms_p50 == 30.25
+    assert run_of(without(record(p50_ttft_ms=99.0), "median_ttft_ms")).ttft_ms_p50 == 99.0
+
+
+def test_the_keys_used_are_of_the_level_s_table() -> None:
+    found = reading(record("eagle3-c8"))
+    assert len(found.keys) == len(set(found.keys))
+    assert set(found.keys) <= set(vllm_bench.LEVELS["v3 keys"])
+    loads = {k.path for k in found.keys if k.field == "offered_load"}
+    assert loads == {("max_concurrency",)}
+    old = reading(without(record(), *V1) | {"best_of": 1})
+    assert set(old.keys) <= set(vllm_bench.LEVELS["v0 keys"])
+    rate_driven = reading(record(request_rate=2.0, max_concurrency=None))
+    loads = {k.path for k in rate_driven.keys if k.field == "offered_load"}
+    assert loads == {("request_rate",)}
+
+
+# --- sweeps -------------------------------------------------------------------------------------
+
+
+def sweep() -> list[dict[str, Any]]:
+    """Six runs of `vllm bench sweep serve`, as its run files hold them."""
+    plain = {"label": None, "max_concurrency": 8, "duration": 20.000000000000004}
+    config = {"method": "eagle3", "num_speculative_tokens": 4, "disable_padded": True, "x": None}
+    others = [
+        {"run_number": 0, **plain},
+        {"run_number": 1, **plain, "label": "0012"},
+        {"run_number": 2, **plain, "label": "true", "vllm_version": "0.10", "note": 'it\'s "x"'},
+        {"run_number": 0, **plain, "speculative_config": config},
+        {"run_number": 1, **plain, "enable_prefix_caching": True, "request_rate": math.inf},
+        {"run_number": 2, **plain, "total_input_tokens": 65_537, "request_rate": 4.5},
+    ]
+    names = ["off-c8", "off-c8", "off-c8", "eagle3-c8", "off-c8", "off-c8"]
+    return [
+        record(name, date=f"20260214-10150{i}", **other)
+        for i, (name, other) in enumerate(zip(names, others, strict=True))
+    ]
+
+
+def summary_csv(runs: list[dict[str, Any]]) -> bytes:
+    """As the tool writes it: pandas, an unnamed index, the union of the columns."""
+    return pd.DataFrame.from_records(runs).to_csv().encode()
+
+
+def test_one_run_of_a_sweep_has_one_id_in_all_three_files() -> None:
+    runs = sweep()
+    alone = [read("run=0.json", json.dumps(r, indent=4).encode()).runs[0] for r in runs]
+    summary = read("summary.json", json.dumps(runs, indent=4).encode()).runs
+    table = read("summary.csv", summary_csv(runs)).runs
+    ids = [r.run_id for r in alone]
+    assert len(set(ids)) == 6
+    assert [r.run_id for r in summary] == ids
+    assert [r.run_id for r in table] == ids
+
+
+def test_a_summary_csv_says_what_its_run_files_say() -> None:
+    runs = sweep()
+    by_csv = read("summary.csv", summary_csv(runs))
+    for one, run in zip(by_csv.runs, runs, strict=True):
+        other = run_of(run)
+        for name in (
+            *("label", "repeat", "engine_version", "prefix_caching", "arm", "drafts", "failed"),
+            *("accepted_per_position", "load_kind", "offered_load", "tool_version", "tpot_ms_p99"),
+            *("started_at", "output_tps", "num_speculative_tokens"),
+        ):
+            assert getattr(one, name) == getattr(other, name), name
+    assert by_csv.runs[3].arm == "eagle3:4"
+    assert by_csv.runs[0].spec_state is SpecState.UNKNOWN, "a blank cell is not a null override"
+    assert by_csv.runs[2].engine_version == "0.10"
+    assert by_csv.runs[1].label == "0012"
+
+
+@pytest.mark.parametrize("name", ["off-c8", "eagle3-c8", "detailed"])
+def test_records_gone_wrong_raise_nothing_of_their_own(name: str) -> None:
+    random = Random(20260301)
+    runs = [record(name), record(name, run_number=1, speculative_config={"method": "mtp"})]
+    for _ in range(150):
+        broken = json.loads(json.dumps(shaken(runs, random)))
+        try:
+            reading(broken)
+            if vllm_bench.recognise([broken]):
+                vllm_bench.find("f", [broken], "0" * 64)
+        except DraftworthError:
+            continue
+
+
+def test_tables_gone_wrong_raise_nothing_of_their_own() -> None:
+    random = Random(20260301)
+    for _ in range(150):
+        rows = [list(r) for r in (sweep()[3], *(x.values() for x in sweep()))]
+        cells = [[str(c) for c in row[:40]] for row in rows]
+        for _ in range(random.choice((1, 4, 20))):
+            row = random.choice(cells)
+            odd = ("", "nan", "-1", "[" * 300, "{'a': 1j}", "[1, nan, None]", "1e999", "{", "\x00")
+            row[random.randrange(len(row))] = random.choice(odd)
+        try:
+            if vllm_bench.recognise_rows(cells):
+                vllm_bench.find_rows("f", cells, "0" * 64)
+        except DraftworthError:
+            continue
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the shared corpus is not beside the project")
