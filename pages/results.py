@@ -2,14 +2,15 @@
 
 import streamlit as st
 
-from lib.ui import chips, drop, staging, study, study_runs
+from lib.ui import chips, drop, inbox, staging, study, study_runs
 
 chips.question("What did we measure, and can it be trusted?")
 store = study.store()
-drop.zone()
-drop.outcome()
+drop.zone(store)
+inbox.status()
+drop.outcome(store)
 if staging.current().files:
-    drop.files()
+    drop.files(store)
     if staging.current().runs:
         drop.complete()
     drop.add(store)

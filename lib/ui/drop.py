@@ -1,31 +1,35 @@
 """The drop zone and what follows a drop: what was understood, what is missing, into which study."""
 
+import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
+from lib.errors import StoreError
 from lib.report.format import plain_md
 from lib.results import published
-from lib.results.fields import targets
-from lib.results.headers import IGNORE
-from lib.results.reading import Column, Flag
+from lib.results.mapping import SavedMapping
+from lib.results.parsing import counted
 from lib.results.store import Store
+from lib.results.tools import KNOWN
 from lib.run import SIMULATED
 from lib.settings import number
-from lib.ui import navigation, run_editor
-from lib.ui.staging import DEMO, Dropped, Staging, current, natural
+from lib.ui import file_card, imports, mapper, navigation, run_editor
+from lib.ui.adding import Tell
+from lib.ui.dropped import runs_text
+from lib.ui.staging import Staging, current
 
 STYLE = Path(__file__).with_name("drop.css")
-MOST_CARDS = 6
-MOST_COLUMNS = 24
 MOST_NOTES = 6
+STATED = ("stated", "override")
 WORTH_A_BAR = 3  # files; reading these takes longer than a blink
-SEVERITY = {
-    "blocks pairing": ":material/link_off:",
-    "blocks pricing": ":material/money_off:",
-    "warns": ":material/info:",
-}
+LARGE = 2**22  # bytes
+KNOWN_TOOLS = re.compile(
+    r"; (?:known are |python -m lib formats |its (?:keys|columns) can be mapped)"
+)
 COMPLETING = (
     "State what the files cannot know: the arm (off, METHOD or METHOD:K), the GPUs, their price. "
     "Cells are filled where a file, label or name says it."
@@ -33,40 +37,56 @@ COMPLETING = (
 DEMO_NOTE = "A real client's sweep of a simulated engine: no speculation, K = 2 and K = 4."
 
 
-def zone() -> None:
+def zone(store: Store | None) -> None:
     """Where files are dropped. Each is read once, when it arrives."""
     staging, limit = current(), number("DRAFTWORTH_UPLOAD_MB")
     st.html(STYLE)
     key = f"drop-{staging.round}"
     uploads = st.file_uploader(
-        f"Results of vLLM bench serve or GuideLLM, or a table of runs; any number of files, "
-        f"up to {limit} MB each",
+        f"Result files, what lies beside them, or a zip of the folder: any number, {limit} MB each",
         accept_multiple_files=True,
         key=key,
         on_change=lambda: staging.keep({f.file_id for f in st.session_state[key] or ()}),
         max_upload_size=max(limit, 1),
         help=(
-            "Recognised by their keys, never by name or extension. Larger files: save without "
-            "per-request detail, or use `python -m lib import`. If an upload ends with status 413, "
-            "a proxy in front of this page allows less than Draftworth does."
+            f"Recognised by their keys, never by name or extension: {plain_md(KNOWN)}. Any other "
+            "JSON or table is mapped once by hand. Larger files: drop them as .zip or .gz, save "
+            "without per-request detail, or use `python -m lib import`. If an upload ends with "
+            "status 413, a proxy in front of this page allows less than Draftworth does."
         ),
     )
     staging.shown = {f.file_id for f in uploads}
-    _read(staging, staging.new(uploads))
+    _read(staging, uploads, store)
     if not staging.files and staging.outcome is None:
         _offer_demo(staging)
 
 
-def _read(staging: Staging, files: Sequence[tuple[str, str, bytes]]) -> None:
-    large = sum(len(data) for _, _, data in files) > 2**22
-    bar = st.progress(0.0) if len(files) > WORTH_A_BAR or large else None
-    for at, (file_id, name, data) in enumerate(files):
-        if bar is not None:
-            text = f"Reading {at + 1} of {len(files)}: {plain_md(name)}"
-            bar.progress(at / len(files), text)
-        staging.take(file_id, name, data)
-    if bar is not None:
-        bar.empty()
+def _read(staging: Staging, uploads: Sequence[object], store: Store | None) -> None:
+    arrived = list(staging.arriving(uploads))
+    if not arrived:
+        return
+    saved: Sequence[SavedMapping] = ()
+    if store is not None:
+        with suppress(StoreError):
+            saved = store.mappings()
+    large = any(getattr(u, "size", 0) > LARGE for u in uploads)
+    slow = len(arrived) > WORTH_A_BAR or large or any(p.in_archive for p in arrived)
+    place = st.empty()
+    staging.take(arrived, saved, _bar(place, "Reading") if slow else _silent)
+    place.empty()
+
+
+def _bar(place: DeltaGenerator, doing: str) -> Tell:
+    """A bar that says which file is being worked on."""
+
+    def tell(done: int, of: int, name: str) -> None:
+        place.progress(done / of, f"{doing} {done + 1} of {of}: {plain_md(name)}")
+
+    return tell
+
+
+def _silent(done: int, of: int, name: str) -> None:
+    """Says nothing."""
 
 
 def _offer_demo(staging: Staging) -> None:
@@ -83,110 +103,64 @@ def _offer_demo(staging: Staging) -> None:
             type="tertiary",
             icon=":material/download:",
         )
-        st.caption("Unpack the archive before dropping its files.", width="content")
 
 
-def files() -> None:
-    """What was understood of each file: a card a file, or a table where they are many."""
+def files(store: Store | None) -> None:
+    """What was understood of each file, what was not, and what a person can map."""
     staging = current()
     with st.container(horizontal=True, vertical_alignment="center"):
         st.subheader("What was dropped", anchor=False)
-        if any(key.startswith(DEMO) for key in staging.files):
+        if any(file.simulated for file in staging.files.values()):
             st.badge(SIMULATED, color="orange")
-    good = {k: f for k, f in staging.files.items() if f.reading}
-    for key, file in staging.files.items():
-        if file.reading is None:
-            st.error(plain_md(file.refusal), icon=":material/block:")
-            _mapper(staging, key, file)
-    if len(good) > MOST_CARDS:
-        _overview(list(good.values()))
-        for key, file in good.items():
-            _mapper(staging, key, file)
-    elif good:
-        with st.grid(min(len(good), 3), min_column_width=300):
-            for key, file in good.items():
-                with st.container(border=True, gap="small"):
-                    _card(staging, key, file)
+        _summary(staging)
+    _refused(staging)
+    shapes = staging.unknown
+    for keys in shapes.values():
+        _unknown(staging, keys, len(shapes) == 1, store)
+    file_card.draw(staging, store)
 
 
-def _card(staging: Staging, key: str, file: Dropped) -> None:
-    reading = file.reading
-    assert reading is not None
-    with st.container(horizontal=True, horizontal_alignment="distribute"):
-        st.markdown(f"**{plain_md(file.name)}**", width="content")
-        st.badge(f"{len(reading.runs)} run{'' if len(reading.runs) == 1 else 's'}", color="gray")
-    st.caption(plain_md(f"{reading.tool} · {reading.tool_version} · {reading.why}"))
-    flag_lines(file.flags)
-    if file.refusal:
-        st.error(plain_md(file.refusal), icon=":material/block:")
-    _mapper(staging, key, file)
+def _summary(staging: Staging) -> None:
+    read = [b for b in staging.bundles if b.reading.runs]
+    beside = len(staging.others)
+    parts = [
+        f"{counted(len(staging.files), 'file')}",
+        f"{runs_text(len(staging.runs))} in {counted(len(read), 'file')}" if read else "no run yet",
+        f"{beside} beside" if beside else "",
+    ]
+    if len(staging.files) > 1:
+        st.caption(" · ".join(p for p in parts if p), width="content")
 
 
-def flag_lines(kinds: Sequence[Sequence[Flag]]) -> None:
-    """One line for each kind of flag, what blocks first; the first of a kind speaks for it."""
-    lines = []
-    for first, *rest in sorted(kinds, key=lambda kind: list(SEVERITY).index(kind[0].severity)):
-        more = f" (and {len(rest)} more like it)" if rest else ""
-        text = plain_md(first.message + more)
-        lines.append(f"{SEVERITY[first.severity]} {first.severity}: {text}")
-    if lines:
-        st.caption("  \n".join(lines))
+def _refused(staging: Staging) -> None:
+    """What cannot be used: one line each; many, and those an archive brought, folded away."""
+    own, inner = staging.refusals
+    for line in own[:MOST_NOTES]:
+        st.error(plain_md(_brief(line)), icon=":material/block:")
+    if len(own) > MOST_NOTES:
+        with st.expander(f"{len(own) - MOST_NOTES} more files that cannot be used"):
+            _lines([_brief(line) for line in own[MOST_NOTES:]])
+    if inner:
+        with st.expander(f"{counted(len(inner), 'file')} of the archive left out"):
+            _lines([_brief(line) for line in inner])
 
 
-def _overview(good: Sequence[Dropped]) -> None:
-    ordered = sorted(good, key=lambda f: natural(f.name))
-    read = [(f, f.reading) for f in ordered if f.reading]
-    st.dataframe(
-        {
-            "file": [f.name for f, _ in read],
-            "tool": [r.tool for _, r in read],
-            "version": [r.tool_version for _, r in read],
-            "runs": [len(r.runs) for _, r in read],
-            "flags": [", ".join(kind[0].code for kind in f.flags) for f, _ in read],
-            "recognised by": [r.why for _, r in read],
-        },
-        hide_index=True,
-        height=280,
-        alt="The files that were read: tool, version, runs and flags of each.",
-    )
-    together: dict[tuple[str, str], list[Flag]] = {}
-    for file in ordered:
-        for kind in file.flags:
-            together.setdefault((kind[0].severity, kind[0].code), []).extend(kind)
-    flag_lines(list(together.values()))
+def _brief(line: str) -> str:
+    """A refusal without the list of known tools and the way out, which the page itself offers."""
+    return KNOWN_TOOLS.split(line)[0]
 
 
-def _mapper(staging: Staging, key: str, file: Dropped) -> None:
-    """A form that sends columns which no one understood to fields by hand."""
-    if not file.columns:
-        return
-    count = len(file.columns)
-    title = f"{count} column{'' if count == 1 else 's'} of {plain_md(file.name)} not understood"
-    with st.expander(title, icon=":material/table_edit:", expanded=file.reading is None):
-        by_arm = st.toggle(
-            "One row holds several arms",
-            key=f"map-{key}-arms",
-            help="Name the arm beside each column that is one arm's: off, METHOD or METHOD:K.",
-        )
-        with st.form(f"map-{key}", border=False):
-            chosen = {}
-            with st.grid(3, min_column_width=220):
-                for at, column in enumerate(file.columns[:MOST_COLUMNS]):
-                    with st.container(gap="xsmall"):
-                        chosen[column.header] = _target(f"map-{key}-{at}", column, by_arm)
-            if count > MOST_COLUMNS:
-                st.caption(f"The first {MOST_COLUMNS}; give the others headers that name a field.")
-            if st.form_submit_button("Read with this mapping", key=f"map-{key}-read"):
-                staging.map(key, chosen)
-                st.rerun()
-
-
-def _target(key: str, column: Column, by_arm: bool) -> str:
-    samples = ", ".join(column.samples) or "no values"
-    label = plain_md(f"{column.header} ({samples})")
-    name = st.selectbox(label, (IGNORE, *targets()), key=key)
-    arm = st.text_input("arm", placeholder="any", key=f"{key}-arm") if by_arm else ""
-    return f"{name}@{arm.strip()}" if arm.strip() and name != IGNORE else name
+def _unknown(staging: Staging, keys: Sequence[str], alone: bool, store: Store | None) -> None:
+    """The files of one unknown shape: one line, one mapper for all of them."""
+    file = staging.files[keys[0]]
+    more = len(keys) - 1
+    alike = f" ({counted(more, 'more file')} of the same shape)" if more else ""
+    reason = _brief(file.refusal)
+    st.warning(plain_md(f"{reason}{alike}. Map it once, below."), icon=":material/help:")
+    what = f"{counted(len(keys), 'file')} like {staging.short(file.name)}" if more else ""
+    title = f"Map {what or staging.short(file.name)}: {counted(len(file.columns), 'key')}"
+    with st.expander(plain_md(title), icon=":material/table_edit:", expanded=alone):
+        mapper.draw(staging, keys[0], store)
 
 
 def complete() -> None:
@@ -221,7 +195,7 @@ def _table_key(staging: Staging) -> str:
     return f"staged-{staging.round}-{staging.draft}"
 
 
-def _row() -> st.delta_generator.DeltaGenerator:
+def _row() -> DeltaGenerator:
     return st.container(horizontal=True, vertical_alignment="bottom")
 
 
@@ -244,12 +218,13 @@ def _table(staging: Staging) -> None:
         _table_key(staging),
         [run for _, run in runs],
         {
-            "file": [name for name, _ in runs],
+            "file": [staging.short(name) for name, _ in runs],
             "load": [run_editor.load_of(run) for _, run in runs],
             "tok/s": [run.output_tps for _, run in runs],
         },
         fields,
         staging.wrong,
+        version=staging.joins,
         alt="The runs to complete: arm, GPUs and price of each.",
     )
 
@@ -265,71 +240,85 @@ def _apply_to_all() -> None:
 def add(store: Store | None) -> None:
     """Name the study and add the files, or discard them."""
     staging = current()
-    if not staging.runs:
+    if not staging.runs and not staging.joined.unclaimed:
         st.button("Discard", key="discard-files", on_click=staging.discard)
         return
     own = store.studies() if store else ()
     unnamed = sum(run.arm is None for _, run in staging.runs.values())
-    typed, chosen = f"name-{staging.round}", f"into-{staging.round}"
     with st.container(horizontal=True, vertical_alignment="bottom", key="add"):
-        st.text_input("Study name", placeholder="a new name, for example eagle3-chat", key=typed)
+        typed = chosen = None
+        if staging.runs:
+            typed = st.text_input(
+                "Study name",
+                placeholder="new, as eagle3-chat",
+                key=f"name-{staging.round}",
+            )
         if own:
-            st.selectbox("or one of yours", own, index=None, placeholder="choose", key=chosen)
-        st.button(
+            label = "or one of yours" if staging.runs else "Complete the runs of"
+            chosen = st.selectbox(
+                label, own, index=None, placeholder="choose", key=f"into-{staging.round}"
+            )
+        asked = st.button(
             "Add to the study",
             type="primary",
             key="add-files",
-            disabled=store is None or bool(staging.problems),
-            on_click=_add,
-            args=(store, typed, chosen),
+            disabled=store is None or bool(staging.problems) or not (staging.runs or own),
         )
         st.button("Discard", key="discard-files", on_click=staging.discard)
+    place = st.empty()
     if unnamed:
         st.caption(
-            f":material/label_off: {unnamed} run{'' if unnamed == 1 else 's'} without an arm: "
+            f":material/label_off: {runs_text(unnamed)} without an arm: "
             "kept, but not compared until it is named."
         )
+    if asked and store is not None and not staging.problems:
+        _add(staging, store, (typed or "").strip() or chosen or "", place)
 
 
-def _add(store: Store, typed: str, chosen: str) -> None:
-    staging = _typed_in()
-    if staging.problems:
-        return
-    study = st.session_state[typed].strip() or st.session_state.get(chosen) or ""
-    toast = st.toast("Adding the files", icon="spinner") if len(staging.files) > 9 else None
-
-    def tell(done: int, of: int) -> None:
-        if toast is not None and done % 10 == 0:
-            toast.toast(f"Adding {done + 1} of {of} files", icon="spinner")
-
-    staging.add_to(store, study, tell)
-    if toast is not None:
-        toast.toast("Done", icon=":material/check:")
-    if staging.outcome and not staging.outcome.error:
-        st.session_state["study"] = staging.outcome.study
+def _add(staging: Staging, store: Store, study: str, place: DeltaGenerator) -> None:
+    slow = len(staging.files) > WORTH_A_BAR
+    staging.add_to(store, study, _bar(place, "Adding") if slow else _silent)
+    result = staging.outcome
+    if result is not None and (not result.error or result.files) and result.study:
+        # The picker has drawn the old study already: it takes the new one from the link.
+        if st.session_state.pop("study", None) != result.study:
+            # What was stated of one study is not stated of another.
+            st.session_state.update({k: [] for k in STATED if k in st.session_state})
+        st.query_params["study"] = result.study
+    st.rerun()
 
 
-def outcome() -> None:
-    """What the last adding did, and where to go from here."""
+def outcome(store: Store | None) -> None:
+    """What the last adding did, where to go from here, and how to take it back."""
     result = current().outcome
+    imports.undone(by_last=True)
     if result is None:
         return
     if result.error:
         rest = f" ({result.files} files were added before it)" if result.files else ""
         st.error(plain_md(result.error + rest), icon=":material/block:")
-    elif result.runs:
-        runs = f"{result.runs} run{'' if result.runs == 1 else 's'}"
+    elif result.runs or result.completed:
+        parts = [
+            f"{runs_text(result.runs)} added to" if result.runs else "",
+            f"{runs_text(result.completed)} completed in" if result.completed else "",
+        ]
+        did = " and ".join(p for p in parts if p)
         with st.container(horizontal=True, vertical_alignment="center", key="added"):
             st.success(
-                f"{runs} added to {plain_md(result.study)}, the study in hand now.",
+                f"{did} {plain_md(result.study)}, the study in hand now.",
                 icon=":material/check:",
             )
             st.page_link(navigation.pages()["compare"], label="Compare its arms")
+            if store is not None and result.import_id:
+                imports.undo_button(store, result.study, result.import_id, imports.LAST)
     else:
         st.info(f"Nothing new for {plain_md(result.study)}.", icon=":material/content_copy:")
-    for note in result.notes[:MOST_NOTES]:
-        st.caption(plain_md(note))
+    _lines([_brief(note) for note in result.notes[:MOST_NOTES]])
     if len(result.notes) > MOST_NOTES:
         with st.expander(f"{len(result.notes) - MOST_NOTES} more files"):
-            for note in result.notes[MOST_NOTES:]:
-                st.caption(plain_md(note))
+            _lines([_brief(note) for note in result.notes[MOST_NOTES:]])
+
+
+def _lines(lines: Sequence[str]) -> None:
+    if lines:
+        st.caption("  \n".join(plain_md(line) for line in lines))

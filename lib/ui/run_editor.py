@@ -122,6 +122,8 @@ def _column(name: str) -> Any:
     label, kind = LABELS.get(name, name), KINDS.get(name)
     if name == PICK:
         return st.column_config.CheckboxColumn("", width="small", pinned=True)
+    if name == "flags":
+        return st.column_config.TextColumn(label, width="medium")
     if name == ARM:
         return st.column_config.TextColumn(
             label, help="off, METHOD or METHOD:K, for example eagle3:4"

@@ -19,14 +19,15 @@ MAX_SEQS = 65_536
 
 
 @st.cache_resource(show_spinner=False, on_release=lambda found: found.close())
-def _open_store() -> Store:
+def open_store() -> Store:
+    """The store, opened once a process. Raises StoreError where it cannot be."""
     return Store.open()
 
 
 def store() -> Store | None:
     """The store, opened once a process; None where it cannot be: the picker says why."""
     try:
-        return _open_store()
+        return open_store()
     except StoreError:
         return None
 
@@ -34,7 +35,7 @@ def store() -> Store | None:
 def picker() -> None:
     """Sidebar: which study is in hand, and the load that the verdict is about."""
     try:
-        opened: Store | None = _open_store()
+        opened: Store | None = open_store()
     except StoreError as error:
         opened = None
         st.error(plain_md(str(error)), icon=":material/lock:")
@@ -127,15 +128,19 @@ def operating_load() -> float | None:
     return None if found is None else float(found)
 
 
-def findings(metric: str = "output_tps") -> Findings | None:
-    """What the study in hand says on a metric, or None with the reason on the page."""
+def findings(metric: str = "output_tps", *, quiet: bool = False) -> Findings | None:
+    """What the study in hand says on a metric, or None with the reason on the page.
+
+    A `quiet` question is beside the page's own: None alone answers it.
+    """
     study = current()
     if study is None:
         return None
     try:
         return _findings(study.name, _token(study.name), metric, overrides(), load_kind(study))
     except DraftworthError as error:
-        st.info(plain_md(str(error)), icon=":material/info:")
+        if not quiet:
+            st.info(plain_md(str(error)), icon=":material/info:")
         return None
 
 
@@ -213,7 +218,7 @@ def goodput(found: Study, runs: Sequence[Run], slo: Slo | None) -> dict[str, flo
     """Good requests per second by run, counted from per-request records at the SLO."""
     if slo is None or found.read_only:
         return {}
-    counts = _open_store().request_counts(found.name, [r.run_id for r in runs], slo)
+    counts = open_store().request_counts(found.name, [r.run_id for r in runs], slo)
     seconds = {r.run_id: r.duration_s for r in runs}
     return {
         run_id: count.good / took

@@ -1,25 +1,25 @@
 """The runs of the study in hand: what they are, what to know about them, what may be changed."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any
 
 import streamlit as st
 
 from lib.errors import DraftworthError
 from lib.evidence import protocol
 from lib.report.format import csv_text, plain_md
-from lib.results import catalogue, checks
-from lib.results.store import EXPORTS, Store
-from lib.run import GROUPS, SIMULATED, Run, Study, distinct
-from lib.ui import chips, run_editor, study
-from lib.ui.drop import flag_lines
+from lib.results import catalogue
+from lib.results.store import Store
+from lib.run import GROUPS, SIMULATED, Run, Study
+from lib.ui import bulk, chips, downloads, imports, run_editor, run_index, study
+from lib.ui.file_card import flag_lines
 from lib.ui.run_editor import PICK, Edits, fields_of, load_of, with_cells
+from lib.ui.run_index import Columns, Index
 
-Columns = dict[str, dict[str, Any]]  # by name, then by run_id
-
-PARQUET = "application/vnd.apache.parquet"
+UNFLAGGED = "no flag"
+MOST_FLAGS = 6
 CONSEQUENCE = {
     "blocks": "not paired",
     "noted": "paired, and noted",
@@ -32,27 +32,28 @@ def catalogue_of(store: Store | None) -> None:
     found = study.current()
     if found is None:
         return
-    files = {}
-    if store is not None and not found.read_only:
-        files = {s.sha256: s.name for s in store.sources(found.name)}
-    _heading(found)
-    columns = _columns(found.runs, files)
-    shown = _filtered(found.runs, columns)
-    _table(found, shown, columns)
+    index = run_index.of(store, found)
+    _heading(found, index)
+    shown = _filtered(found.runs, index)
+    _table(found, shown, index.columns)
     picked = _picked(found, shown)
     with st.container(horizontal=True, vertical_alignment="center", key="run-actions"):
         if store is not None and not found.read_only:
-            _changes(store, found, picked)
-        _downloads(store, shown, columns)
+            _changes(store, found, picked, shown)
+            imports.recent(store, found)
+        downloads.draw(store, found, partial(_as_shown, shown, index.columns))
     if message := st.session_state.pop("runs refused", None):
         st.error(plain_md(message), icon=":material/block:")
+    if message := st.session_state.pop("runs changed", None):
+        st.success(plain_md(message), icon=":material/check:")
+    imports.undone(by_last=False)
     if len(picked) == 2:
         _difference(*picked)
     elif len(found.runs) > 1:
         st.caption("Tick two runs to see how their protocols differ.")
 
 
-def _heading(found: Study) -> None:
+def _heading(found: Study, index: Index) -> None:
     runs = found.runs
     with st.container(horizontal=True, vertical_alignment="center"):
         st.subheader(plain_md(found.title or found.name), anchor=False)
@@ -61,9 +62,10 @@ def _heading(found: Study) -> None:
             st.badge(SIMULATED, color="orange")
         if found.read_only:
             st.badge("read-only", color="gray", help="Published and demo studies stay as they are.")
-    arms = distinct(r.arm for r in runs)
+    arms = index.arms
     loads = {(r.load_kind, r.offered_load) for r in runs if r.offered_load is not None}
-    repeats = max((r.repeat or 1 for r in runs), default=1)
+    cells = Counter((r.arm, r.load_kind, r.offered_load) for r in runs if r.offered_load)
+    repeats = max(cells.values(), default=1)
     parts = [
         _count(len(runs), "run"),
         f"{_count(len(arms), 'arm')} ({', '.join(arms)})" if arms else "no arm named",
@@ -76,58 +78,43 @@ def _heading(found: Study) -> None:
     if found.citation:
         link = f" · [source]({found.url})" if found.url else ""  # ours, never from a file
         st.caption(plain_md(found.citation) + link)
-    kinds: dict[str, list[Any]] = {}
-    for flag in (f for r in runs for f in checks.inspect(r)):
-        kinds.setdefault(flag.code, []).append(flag)
-    flag_lines(list(kinds.values()))
+    _flags(index)
     if missing := protocol.not_recorded(runs):
         st.caption(plain_md(f"Not recorded in every run: {', '.join(missing)}."))
 
 
-def _columns(runs: Sequence[Run], files: Mapping[str, str]) -> Columns:
-    """What describes each run, by column and run_id; columns that say nothing are left out."""
-    columns: Columns = {
-        "load": {r.run_id: load_of(r) for r in runs},
-        "repeat": {r.run_id: r.repeat for r in runs},
-        "tok/s": {r.run_id: r.output_tps for r in runs},
-        "M": {r.run_id: r.multiplier for r in runs},
-        **_latency(runs, "tpot"),
-        **_latency(runs, "ttft"),
-        "tool": {r.run_id: " ".join(distinct([r.tool, r.tool_version])) or None for r in runs},
-        "file": {r.run_id: files.get(r.source_sha256 or "") for r in runs},
-        "flags": {r.run_id: ", ".join(f.code for f in checks.inspect(r)) or None for r in runs},
-    }
-    return {n: c for n, c in columns.items() if any(v is not None for v in c.values())}
+def _flags(index: Index) -> None:
+    """What blocks first; the rest folded away where it is long."""
+    if len(index.flags) <= MOST_FLAGS:
+        flag_lines(index.flags)
+        return
+    blocking = [kind for kind in index.flags if kind[0].severity != "warns"]
+    flag_lines(blocking)
+    rest = [kind for kind in index.flags if kind[0].severity == "warns"]
+    with st.expander(f"{_count(len(rest), 'warning')} about these runs", icon=":material/info:"):
+        flag_lines(rest)
 
 
-def _latency(runs: Sequence[Run], name: str) -> Columns:
-    """A latency's means; its medians where no run has a mean."""
-    for statistic in ("mean", "p50"):
-        values = {r.run_id: getattr(r, f"{name}_ms_{statistic}") for r in runs}
-        if any(v is not None for v in values.values()):
-            return {f"{name.upper()} ms, {statistic}": values}
-    return {}
-
-
-def _filtered(runs: Sequence[Run], columns: Columns) -> list[Run]:
-    left, right = st.columns(2, gap="medium")
-    words = left.text_input(
-        "Filter", placeholder="any word: file, load, tool, model, flag", key="runs-filter"
-    )
-    arms = right.multiselect(
-        "Arms", distinct(r.arm for r in runs), placeholder="all arms", key="runs-arms"
-    )
+def _filtered(runs: Sequence[Run], index: Index) -> list[Run]:
+    codes = list(dict.fromkeys(code for found in index.codes.values() for code in found))
+    with st.grid(4, min_column_width=150, gap="small"):
+        words = st.text_input(
+            "Search", placeholder="words of file, model, tool, flag", key="runs-filter"
+        ).casefold()
+        arms = st.multiselect("Arms", index.arms, placeholder="all arms", key="runs-arms")
+        loads = st.multiselect("Loads", index.loads, placeholder="all loads", key="runs-loads")
+        flags = st.multiselect(
+            "Flags", [UNFLAGGED, *codes], placeholder="any or none", key="runs-flags"
+        )
 
     def holds(run: Run) -> bool:
-        cells = [
-            run.arm,
-            run.label,
-            run.target,
-            run.gpu,
-            *(c[run.run_id] for c in columns.values()),
-        ]
-        text = " ".join(str(c) for c in cells if c is not None).casefold()
-        return all(w in text for w in words.casefold().split()) and (not arms or run.arm in arms)
+        if (arms and run.arm not in arms) or (loads and load_of(run) not in loads):
+            return False
+        own = index.codes.get(run.run_id, ())
+        if flags and not (set(flags) & set(own) or (UNFLAGGED in flags and not own)):
+            return False
+        text = index.texts[run.run_id]
+        return all(word in text for word in words.split())
 
     return [r for r in runs if holds(r)]
 
@@ -171,7 +158,7 @@ def _picked(found: Study, shown: Sequence[Run]) -> list[Run]:
     return [r for r in shown if typed.get(r.run_id, {}).get(PICK)]
 
 
-def _changes(store: Store, found: Study, picked: Sequence[Run]) -> None:
+def _changes(store: Store, found: Study, picked: Sequence[Run], shown: Sequence[Run]) -> None:
     changed = sum(bool(cells.keys() - {PICK}) for cells in _typed(found.name).values())
     st.button(
         f"Save {_count(changed, 'changed run')}" if changed else "Save changes",
@@ -181,6 +168,8 @@ def _changes(store: Store, found: Study, picked: Sequence[Run]) -> None:
         on_click=_save,
         args=(store, found),
     )
+    if shown:
+        bulk.draw(store, found, picked, shown, _afresh)
     if picked:
         with st.popover(f"Delete {_count(len(picked), 'run')}", icon=":material/delete:"):
             st.markdown(
@@ -239,23 +228,9 @@ def _afresh(name: str, run_ids: Iterable[str]) -> None:
     st.session_state["runs draft"] = st.session_state.get("runs draft", 0) + 1
 
 
-def _downloads(store: Store | None, shown: Sequence[Run], columns: Columns) -> None:
-    def as_shown() -> str:
-        described = {name: [cells[r.run_id] for r in shown] for name, cells in columns.items()}
-        return csv_text({"arm": [r.arm for r in shown], **described})
-
-    with st.popover("Download", icon=":material/download:", type="tertiary"):
-        _download("This table as CSV", as_shown, "draftworth-runs.csv", "text/csv")
-        if store is not None and store.studies():
-            st.caption("Your whole store as Parquet; published studies are not in it.")
-            for table in EXPORTS:
-                _download(table, partial(store.export, table), f"{table}.parquet", PARQUET)
-
-
-def _download(label: str, data: Callable[[], Any], file: str, mime: str) -> None:
-    st.download_button(
-        label, data, file, mime, key=f"save-{file}", on_click="ignore", width="stretch"
-    )
+def _as_shown(shown: Sequence[Run], columns: Columns) -> str:
+    described = {name: [cells[r.run_id] for r in shown] for name, cells in columns.items()}
+    return csv_text({"arm": [r.arm for r in shown], **described})
 
 
 def _difference(first: Run, second: Run) -> None:

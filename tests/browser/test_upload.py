@@ -142,7 +142,7 @@ def test_a_hostile_name_is_shown_as_typed(server: str, watched: Any, tmp_path: P
     drop(page, files)
     for file in files:
         assert file.name in text_of(page)
-    reads(page, f"{HOSTILE} (1, 3)")
+    reads(page, f"Map {files[-1].name}: 2 keys")
     name_arms(page, "*server-a.json", "off")
     name_arms(page, "*server-b.json", "![i](//192.0.2.9/a.png):4")
     add(page, "hostile [x](http://192.0.2.9) ![i](http://192.0.2.9/i.png)")

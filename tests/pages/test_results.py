@@ -1,111 +1,44 @@
 """The results page: files in, one line for each that is bad, nothing lost, nothing half stored."""
 
-import html
-import json
 import subprocess
 import sys
-from collections.abc import Iterator
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from lib.results import published
-from lib.results.store import EXPORTS, Store
+from lib.results.store import EXPORTS
 from lib.run import SpecState
-from lib.ui import staging, study
-
-ROOT = Path(__file__).resolve().parents[2]
-FIXTURES = ROOT / "tests" / "fixtures"
-OFF = (FIXTURES / "vllm" / "off-c8.json").read_bytes()
-SERVER_A = (FIXTURES / "job" / "server-a.json").read_bytes()
-SERVER_B = (FIXTURES / "job" / "server-b.json").read_bytes()
-HOSTILE = (
-    ":red[x] ![i](http://192.0.2.9/p.png) [l](javascript:alert(1)) $x$ "
-    "<a href=//e.example>z</a> <img src=x onerror=alert(1)>"
+from lib.ui import dropped
+from tests.pages.results_page import (
+    HOSTILE,
+    HOSTILE_FILE,
+    OFF,
+    SERVER_A,
+    SERVER_B,
+    add,
+    added,
+    choose,
+    current,
+    drop,
+    errors,
+    hostile,
+    in_hand,
+    markdown_of,
+    plain,
+    read_as_mapped,
+    rows,
+    rule,
+    setting,
+    store,
+    table,
+    type_cells,
 )
-HOSTILE_FILE = HOSTILE.replace("/", "_") + ".json"
+
 HOLD = "import sys, time, duckdb; c = duckdb.connect(sys.argv[1]); print('held'); time.sleep(60)"
-
-
-@pytest.fixture
-def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AppTest]:
-    monkeypatch.setenv("DRAFTWORTH_STORE", str(tmp_path / "store.duckdb"))
-    monkeypatch.setenv("DRAFTWORTH_UPLOAD_MB", "1")
-    st.cache_resource.clear()
-    at = AppTest.from_file(str(ROOT / "lib" / "ui" / "shell.py"), default_timeout=60)
-    at.run()
-    yield at.switch_page("../../pages/results.py").run()
-    st.cache_resource.clear()
-
-
-def store() -> Store:
-    opened = study.store()
-    assert opened is not None
-    return opened
-
-
-def rows() -> dict[str, int]:
-    return {t: pq.read_table(BytesIO(store().export(t))).num_rows for t in EXPORTS}
-
-
-def drop(page: AppTest, *files: tuple[str, bytes]) -> AppTest:
-    for name, data in files:
-        page.file_uploader[0].upload(name, data)
-    return page.run()
-
-
-def errors(page: AppTest) -> list[str]:
-    assert not page.exception
-    return [e.value for e in page.error]
-
-
-def plain(text: str) -> str:
-    """Markdown that stands for itself, as a person reads it."""
-    return html.unescape(text).replace("\u2060", "")
-
-
-def table(page: AppTest, prefix: str) -> Any:
-    return next(t for t in page.data_editor if str(t.key).startswith(prefix))
-
-
-def type_cells(page: AppTest, prefix: str, cells: dict[int, dict[str, object]]) -> AppTest:
-    key = table(page, prefix).key
-    page.session_state[key] = {"edited_rows": cells, "added_rows": [], "deleted_rows": []}
-    return page.run()
-
-
-def add(page: AppTest, name: str) -> AppTest:
-    page.text_input(key=f"name-{current(page).round}").set_value(name)
-    return page.button(key="add-files").click().run()
-
-
-def current(page: AppTest) -> staging.Staging:
-    found: staging.Staging = page.session_state["staging"]
-    return found
-
-
-def rule(page: AppTest, glob: str, arm: str) -> AppTest:
-    page.text_input(key="rule-glob").set_value(glob)
-    page.text_input(key="rule-arm").set_value(arm)
-    return page.button(key="rule-apply").click().run()
-
-
-def setting(page: AppTest, field: str, value: str) -> AppTest:
-    page.selectbox(key="set-field").set_value(field)
-    page.text_input(key="set-value").set_value(value)
-    return page.button(key="set-apply").click().run()
-
-
-def added(page: AppTest, name: str = "mine") -> AppTest:
-    drop(page, ("server-a.json", SERVER_A), ("server-b.json", SERVER_B))
-    rule(page, "server-a*", "off")
-    rule(page, "server-b*", "eagle3:4")
-    return add(page, name)
 
 
 # Bad input
@@ -191,14 +124,14 @@ def test_a_locked_store_is_one_line_and_loses_nothing(page: AppTest, tmp_path: P
 def test_a_reader_that_breaks_takes_no_other_file_with_it(
     page: AppTest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = staging.read
+    real = dropped.read
 
     def breaks(name: str, data: bytes, mapping: Any = None) -> Any:
         if name == "odd.json":
             raise RuntimeError("a defect")
         return real(name, data, mapping)
 
-    monkeypatch.setattr(staging, "read", breaks)
+    monkeypatch.setattr(dropped, "read", breaks)
     drop(page, ("odd.json", b"{}"), ("good.json", OFF))
     (line,) = map(plain, errors(page))
     assert line == "odd.json: could not be read; the log has the reason"
@@ -322,13 +255,13 @@ def test_a_rule_after_a_typed_cell_has_the_last_word(page: AppTest) -> None:
 def test_a_file_is_read_once_and_forgotten_when_taken_out(
     page: AppTest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, seen = staging.read, []
+    real, seen = dropped.read, []
 
     def counted(name: str, data: bytes, mapping: Any = None) -> Any:
         seen.append(name)
         return real(name, data, mapping)
 
-    monkeypatch.setattr(staging, "read", counted)
+    monkeypatch.setattr(dropped, "read", counted)
     drop(page, ("server-a.json", SERVER_A), ("server-b.json", SERVER_B))
     rule(page, "server-a*", "off")
     page.run()
@@ -358,23 +291,21 @@ def test_discard_empties_the_page(page: AppTest) -> None:
 def test_unknown_columns_are_mapped_by_hand(page: AppTest) -> None:
     drop(page, ("odd.csv", b"parallel calls,tps_out,remark\n1,80,a\n2,150,b\n"))
     assert len(errors(page)) == 1
-    (key,) = current(page).files
-    page.selectbox(key=f"map-{key}-0").set_value("concurrency")
-    page.selectbox(key=f"map-{key}-1").set_value("output_tps")
-    page.button(key=f"map-{key}-read").click().run()
+    choose(page, {"parallel calls": "concurrency", "tps_out": "output_tps"})
+    read_as_mapped(page)
     assert errors(page) == []
     assert list(table(page, "staged-").value["tok/s"]) == [80, 150]
     add(page, "mine")
     assert [r.output_tps for r in store().study("mine").runs] == [80, 150]
 
 
-def test_a_mapping_that_does_not_do_keeps_the_form(page: AppTest) -> None:
-    drop(page, ("odd.csv", b"parallel calls,tps_out,remark\n1,80,a\n2,150,b\n"))
-    (key,) = current(page).files
-    page.selectbox(key=f"map-{key}-2").set_value("gpu_count")
-    page.button(key=f"map-{key}-read").click().run()
+def test_a_mapping_that_does_not_do_keeps_what_was_chosen(page: AppTest) -> None:
+    drop(page, ("odd.csv", b"parallel calls,tps_out,remark\nx,y,a\nz,w,b\n"))
+    choose(page, {"parallel calls": "concurrency", "tps_out": "output_tps", "remark": "gpu_count"})
+    read_as_mapped(page)
     assert len(errors(page)) == 1
-    assert page.selectbox(key=f"map-{key}-2").value == "gpu_count"
+    (kept,) = current(page).mapping.values()
+    assert [field for field, _ in kept.values()] == ["concurrency", "output_tps", "gpu_count"]
 
 
 def test_the_simulated_sweep_is_staged_and_says_what_it_is(page: AppTest) -> None:
@@ -394,11 +325,6 @@ def test_the_simulated_sweep_is_staged_and_says_what_it_is(page: AppTest) -> Non
 
 
 # The study in hand
-
-
-def in_hand(page: AppTest, name: str) -> AppTest:
-    page.session_state["study"] = name
-    return page.run()
 
 
 def test_a_published_study_offers_no_edits(page: AppTest) -> None:
@@ -476,7 +402,7 @@ def test_a_deleted_study_leaves_another_in_hand(page: AppTest) -> None:
     added(page)
     page.button(key="delete-study").click().run()
     assert errors(page) == []
-    assert rows() == {"runs": 0, "requests": 0, "sources": 0}
+    assert rows() == dict.fromkeys(EXPORTS, 0)
     assert page.session_state["study"] == published.studies()[0]
 
 
@@ -495,21 +421,6 @@ def test_the_protocols_of_two_runs_are_compared(page: AppTest) -> None:
 
 
 # Names from files are data
-
-
-def hostile(data: bytes) -> bytes:
-    records = [json.loads(line) for line in data.splitlines()]
-    for record in records:
-        record |= {"model_id": HOSTILE, "label": HOSTILE}
-    return "\n".join(json.dumps(r) for r in records).encode()
-
-
-def markdown_of(page: AppTest) -> list[str]:
-    """Every text that the browser reads as Markdown."""
-    kinds = ("markdown", "caption", "error", "warning", "info", "success", "subheader", "title")
-    texts = [str(e.value) for kind in kinds for e in page.get(kind) if hasattr(e, "value")]
-    labelled = ("selectbox", "text_input", "button", "expander", "toggle", "multiselect")
-    return texts + [str(e.label) for kind in labelled for e in page.get(kind)]
 
 
 def test_hostile_names_stay_text(page: AppTest) -> None:
