@@ -26,6 +26,7 @@ MENU: tuple[Row, ...] = (
     Row("decision", "Answer", "Decision", ":material/gavel:"),
     Row("price", "Answer", "Price", ":material/payments:"),
     Row("compare", "Evidence", "Compare", ":material/compare_arrows:"),
+    Row("acceptance", "Evidence", "Acceptance", ":material/percent:"),
     Row("screen", "Evidence", "Screen", ":material/function:"),
     Row("results", "Evidence", "Results", ":material/database:"),
 )
