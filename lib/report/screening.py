@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from lib.estimate import Basis, Estimate
 from lib.report.format import multiplier, number
 from lib.settings import DATA
-from lib.theory import walltime
+from lib.theory import measured_round, walltime
 from lib.theory.walltime import Verdict
 
 LARGEST_GAMMA = 16
@@ -81,7 +81,8 @@ def presets() -> tuple[Preset, ...]:
 
 @dataclass(frozen=True)
 class Screening:
-    """α, γ, c and, where known, the plain step time in ms; everything else follows.
+    """α, γ, c; everything else follows. Where known: the plain step time in ms, the tokens of an
+    answer and the measured cost v of a verify pass in plain steps.
 
     Raises InputError, naming the argument, when one of them is outside its range.
     """
@@ -90,9 +91,13 @@ class Screening:
     gamma: int
     c: float
     step_ms: float | None = None
+    answer_tokens: int | None = None
+    verify_cost: float | None = None
 
     def __post_init__(self) -> None:
         walltime.speedup(self.alpha, self.gamma, self.c)
+        if self.verify_cost is not None:
+            measured_round.most_speedup(self.gamma, self.c, self.verify_cost)
 
     @cached_property
     def preset(self) -> Preset | None:
@@ -145,6 +150,33 @@ class Screening:
     def ms_per_token(self) -> float | None:
         """Mean decode time of one output token with speculation, step (γc + 1) / τ, in ms."""
         return None if self.step_ms is None else self.step_ms / self.speedup
+
+    @property
+    def measured_speedup(self) -> float | None:
+        """S of a round of γc + v plain steps; None while v is not known. Not Theorem 3.8."""
+        if self.verify_cost is None:
+            return None
+        found = measured_round.measured_speedup(self.tau, self.gamma, self.c, self.verify_cost)
+        return float(found)
+
+    @property
+    def verify_line(self) -> str:
+        """The second line, clearly apart from the theorem; empty while v is not known."""
+        s, v = self.measured_speedup, self.verify_cost
+        if s is None or v is None:
+            return ""
+        text = f"With your verification cost v = {number(v)}: **{multiplier(s)}**. "
+        text += "Not Theorem 3.8, whose v is 1."
+        most = float(measured_round.most_speedup(self.gamma, self.c, v))
+        if most <= 1:
+            return (
+                f"{text} It cannot pay at this verify cost: at most {multiplier(most)} with every "
+                f"draft accepted at γ = {self.gamma}."
+            )
+        if v > measured_round.VERIFY_IS_NOT_FREE:
+            text += f" At v above {measured_round.VERIFY_IS_NOT_FREE:g} the theorem is out of range"
+            text += ": it takes verifying for free."
+        return text
 
     @property
     def sentence(self) -> str:

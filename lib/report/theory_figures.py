@@ -72,24 +72,26 @@ def speedup_over_gamma(screening: Screening, mode: Mode) -> Fields:
     axis = _speedup_axis(columns)
     if best == gamma:
         label = f"yours, and best: γ = {best}"
-        notes = [_mine(best, largest, label, mode, side=_side(best))]
+        notes = [own_note(best, largest, label, mode, side=_side(best))]
     else:
         low = s < 0.2 * axis["range"][1]
         notes = [
-            _note(best, largest, f"best γ = {best}: {multiplier(largest)}", mode, _side(best)),
-            _mine(gamma, s, f"γ = {gamma}: {multiplier(s)}", mode, _side(gamma), above=low),
+            note_beside(
+                best, largest, f"best γ = {best}: {multiplier(largest)}", mode, _side(best)
+            ),
+            own_note(gamma, s, f"γ = {gamma}: {multiplier(s)}", mode, _side(gamma), above=low),
         ]
     ring = {"size": 11, "color": PAPER[mode], "line": {"width": 2, "color": INK[mode]}}
     data = [
         _span(columns, "gamma", mode),
         _curve(columns, "gamma", "γ", mode, mode="lines+markers"),
-        _scatter([best], [largest], mode="markers", hoverinfo="skip", marker=ring),
+        scatter([best], [largest], mode="markers", hoverinfo="skip", marker=ring),
         _you(gamma, s, mode),
     ]
-    return _figure(
+    return figure_fields(
         data,
         mode,
-        xaxis=_axis("draft length γ (tokens)", 0.4, LARGEST_GAMMA + 0.6, dtick=3, tick0=1),
+        xaxis=axis_fields("draft length γ (tokens)", 0.4, LARGEST_GAMMA + 0.6, dtick=3, tick0=1),
         yaxis=axis,
         annotations=[_unity_note(mode), *notes],
         shapes=[_unity(mode)],
@@ -105,18 +107,18 @@ def speedup_over_c(screening: Screening, mode: Mode) -> Fields:
         line = {"color": MUTED[mode], "width": 1, "dash": "dot"}
         shapes.append({"type": "line", "x0": even, "x1": even, "y0": 0, "y1": 1, "line": line})
         side = "right" if even > 0.5 else "left"
-        notes.append(_note(even, 0, f"S = 1 at {even:.3f}", mode, side))
+        notes.append(note_beside(even, 0, f"S = 1 at {even:.3f}", mode, side))
     side = "left" if c < 0.5 else "right"
-    notes.append(_mine(c, s, f"c = {number(c)}: {multiplier(s)}", mode, side))
+    notes.append(own_note(c, s, f"c = {number(c)}: {multiplier(s)}", mode, side))
     data = [
         _span(columns, "c", mode),
         _curve(columns, "c", "c", mode, mode="lines"),
         _you(c, s, mode),
     ]
-    return _figure(
+    return figure_fields(
         data,
         mode,
-        xaxis=_axis("draft cost c (target steps)", -0.02, 1.02, dtick=0.2),
+        xaxis=axis_fields("draft cost c (target steps)", -0.02, 1.02, dtick=0.2),
         yaxis=_speedup_axis(columns),
         annotations=notes,
         shapes=shapes,
@@ -128,7 +130,7 @@ def alpha_gamma_plane(screening: Screening, mode: Mode) -> Fields:
     columns = over_plane(screening)
     gamma = columns["gamma"]
     edge = [1.0 if np.isnan(alpha) else alpha for alpha in columns[_at(1.0)]]
-    region = _scatter(
+    region = scatter(
         [*edge, 1.0, 1.0],
         [*gamma, gamma[-1], gamma[0]],
         fill="toself",
@@ -138,17 +140,17 @@ def alpha_gamma_plane(screening: Screening, mode: Mode) -> Fields:
     )
     above = screening.gamma < LARGEST_GAMMA
     label = multiplier(screening.speedup)
-    notes = [_mine(screening.alpha, screening.gamma, label, mode, above=above)]
+    notes = [own_note(screening.alpha, screening.gamma, label, mode, above=above)]
     for level in LEVELS:
         top = columns[_at(level)][-1]
         if top < 0.995:
             name = "S = 1" if level == 1 else f"{level:g}×"
-            notes.append({**_note(top, gamma[-1], name, mode), "yshift": 9})
-    return _figure(
+            notes.append({**note_beside(top, gamma[-1], name, mode), "yshift": 9})
+    return figure_fields(
         [region, *(_level(columns, v, mode) for v in LEVELS), _you(*_point(screening), mode)],
         mode,
-        xaxis=_axis("acceptance α", -0.01, 1.01, dtick=0.2, showgrid=True),
-        yaxis=_axis("draft length γ (tokens)", 0.4, 17.8, dtick=3, tick0=1, showgrid=True),
+        xaxis=axis_fields("acceptance α", -0.01, 1.01, dtick=0.2, showgrid=True),
+        yaxis=axis_fields("draft length γ (tokens)", 0.4, 17.8, dtick=3, tick0=1, showgrid=True),
         annotations=notes,
     )
 
@@ -179,13 +181,14 @@ def _point(screening: Screening) -> tuple[float, float]:
     return screening.alpha, screening.gamma
 
 
-def _figure(data: list[Fields], mode: Mode, **layout: Any) -> Fields:
-    """Fixed margins: measuring the labels would draw every figure twice."""
+def figure_fields(data: list[Fields], mode: Mode, **layout: Any) -> Fields:
+    """A figure of the page's height, with fixed margins: measuring labels draws it twice."""
     margin = {"l": 46, "r": 8, "t": 12, "b": 44, "pad": 0}
     return {"data": data, "layout": layout_fields(mode, HEIGHT, margin=margin, **layout)}
 
 
-def _axis(title: str, low: float, high: float, **fields: Any) -> Fields:
+def axis_fields(title: str, low: float, high: float, **fields: Any) -> Fields:
+    """An axis with a fixed range."""
     return {
         "title": {"text": title, "standoff": 8},
         "range": [low, high],
@@ -199,15 +202,16 @@ def _speedup_axis(columns: Columns) -> Fields:
     """From 0 to the next of a few fixed tops, so that the axis stays still while dragging."""
     largest = max(columns["speedup_high"]) * 1.02
     top = next((t for t in TOPS if t >= largest), largest)
-    return _axis("speedup S (×)", 0, top, showgrid=True)
+    return axis_fields("speedup S (×)", 0, top, showgrid=True)
 
 
-def _scatter(x: Sequence[float], y: Sequence[float], **fields: Any) -> Fields:
+def scatter(x: Sequence[float], y: Sequence[float], **fields: Any) -> Fields:
+    """A trace."""
     return {"type": "scatter", "x": x, "y": y, **fields}
 
 
 def _curve(columns: Columns, x: str, symbol: str, colors: Mode, mode: str) -> Fields:
-    return _scatter(
+    return scatter(
         columns[x],
         columns["speedup"],
         mode=mode,
@@ -219,7 +223,7 @@ def _curve(columns: Columns, x: str, symbol: str, colors: Mode, mode: str) -> Fi
 
 def _span(columns: Columns, x: str, mode: Mode) -> Fields:
     xs = columns[x]
-    return _scatter(
+    return scatter(
         [*xs, *reversed(xs)],
         [*columns["speedup_high"], *reversed(columns["speedup_low"])],
         fill="toself",
@@ -232,7 +236,7 @@ def _span(columns: Columns, x: str, mode: Mode) -> Fields:
 def _level(columns: Columns, level: float, mode: Mode) -> Fields:
     strong = level == 1
     line = {"color": ACCENT[mode] if strong else MUTED[mode], "width": 2.5 if strong else 1}
-    return _scatter(
+    return scatter(
         columns[_at(level)],
         columns["gamma"],
         mode="lines",
@@ -244,7 +248,7 @@ def _level(columns: Columns, level: float, mode: Mode) -> Fields:
 def _you(x: float, y: float, mode: Mode) -> Fields:
     line = {"width": 2, "color": PAPER[mode]}
     marker = {"size": 12, "color": ACCENT[mode], "line": line}
-    return _scatter([x], [y], mode="markers", hoverinfo="skip", marker=marker)
+    return scatter([x], [y], mode="markers", hoverinfo="skip", marker=marker)
 
 
 def _unity(mode: Mode) -> Fields:
@@ -254,14 +258,14 @@ def _unity(mode: Mode) -> Fields:
 
 def _unity_note(mode: Mode) -> Fields:
     return {
-        **_note(1, 1, "S = 1", mode, "right"),
+        **note_beside(1, 1, "S = 1", mode, "right"),
         "xref": "paper",
         "xshift": 0,
         "yshift": -9,
     }
 
 
-def _note(
+def note_beside(
     x: float, y: float, text: str, mode: Mode, side: str = "", *, above: bool = True
 ) -> Fields:
     """A label beside a point; `side` is the edge of the text that stays at the point."""
@@ -277,12 +281,12 @@ def _note(
     }
 
 
-def _mine(
+def own_note(
     x: float, y: float, text: str, mode: Mode, side: str = "", *, above: bool = True
 ) -> Fields:
     """The label of the visitor's own point."""
     font = {"size": 13, "color": ACCENT[mode]}
-    return {**_note(x, y, f"<b>{text}</b>", mode, side, above=above), "font": font}
+    return {**note_beside(x, y, f"<b>{text}</b>", mode, side, above=above), "font": font}
 
 
 def _side(gamma: int) -> str:

@@ -93,6 +93,21 @@ def tau(alpha: Numbers, gamma: Numbers) -> Any:
     return _out(_tau(_alpha(alpha), _gamma(gamma)))
 
 
+def alpha_of_tau(tau_measured: Numbers, gamma: Numbers) -> Any:
+    """The alpha whose tau is the measured one: Eq. 1 inverted by bisection.
+
+    NaN above gamma + 1, where no alpha is, and below 1: a length without its bonus token?
+    """
+    t, g = np.broadcast_arrays(_numbers("tau", tau_measured, "at least 1"), _gamma(gamma))
+    low, high = np.zeros(t.shape), np.ones(t.shape)
+    for _ in range(60):
+        middle = (low + high) / 2
+        below = _tau(middle, g) < t
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    root = np.where(t == 1.0, 0.0, np.where(t == g + 1.0, 1.0, (low + high) / 2))
+    return _out(np.where((t < 1.0) | (t > g + 1.0), np.nan, root))
+
+
 def speedup(alpha: Numbers, gamma: Numbers, c: Numbers) -> Any:
     """Walltime factor S = tau / (gamma c + 1) at low batch. Theorem 3.8."""
     g = _gamma(gamma)
