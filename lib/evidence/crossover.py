@@ -96,6 +96,23 @@ def wins_up_to(points: Sequence[LogRatio], operating_load: float, level: float) 
     return last
 
 
+def winning(points: Sequence[LogRatio], level: float) -> tuple[tuple[float, float], ...]:
+    """Runs of neighbouring measured loads at which the interval of M clears 1, as (first, last).
+
+    A sweep may win, lose and win again: only these loads win, and none between two of them.
+    """
+    found: list[tuple[float, float]] = []
+    open_run = False
+    for point in _curve(points):
+        ends = point.log_interval(level)
+        wins = ends is not None and ends[0] > 0
+        if wins:
+            first = found.pop()[0] if open_run else point.load
+            found.append((first, point.load))
+        open_run = wins
+    return tuple(found)
+
+
 def _curve(points: Sequence[LogRatio]) -> list[LogRatio]:
     """The measured points at finite loads, by load."""
     curve = sorted(

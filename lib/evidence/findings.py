@@ -28,6 +28,12 @@ class ArmFinding:
         """The arm's name, with the protocol that tells two comparisons of it apart."""
         return f"{self.arm} ({self.pairs.protocol})" if self.pairs.protocol else self.arm
 
+    @property
+    def only_derived(self) -> str:
+        """Which way every hollow point lies, "ahead" or "behind"; empty where they do not agree."""
+        ups = {p.log_m > 0 for p in self.derived}
+        return ("ahead" if ups == {True} else "behind") if len(ups) == 1 else ""
+
     def at(self, load: float | None) -> LogRatio | None:
         """The measured point at that load, if there is one."""
         return next((p for p in self.points if p.load == load), None)
@@ -45,6 +51,19 @@ class Findings:
     def study(self) -> Study:
         """The study compared."""
         return self.comparison.study
+
+    def headline(self, load: float | None) -> ArmFinding | None:
+        """The arm with the largest M at the named load, else with the largest mean log M."""
+        measured = [a for a in self.arms if a.points]
+        here = [a for a in measured if a.at(load) is not None]
+
+        def strength(arm: ArmFinding) -> float:
+            point = arm.at(load) if here else None
+            if point is not None:
+                return point.log_m
+            return sum(p.log_m for p in arm.points) / len(arm.points)
+
+        return max(here or measured, key=strength, default=None)
 
     @property
     def loads(self) -> tuple[float, ...]:
@@ -77,7 +96,7 @@ def find(
     chosen = metric_named(metric)
     if kind is not None:
         study = replace(study, runs=tuple(r for r in study.runs if r.load_kind in (kind, None)))
-    comparison = compare(study, overrides)
+    comparison = compare(study, overrides, metric)
     arms = []
     for pairs in comparison.arms:
         points = log_ratios(pairs, metric)
