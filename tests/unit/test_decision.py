@@ -124,7 +124,7 @@ def test_an_unrecorded_field_keeps_it_open_until_stated() -> None:
 
 def test_everything_stated_leaves_nothing_open() -> None:
     fields = {*GROUPS.workload, *GROUPS.server, *GROUPS.allocation}
-    assert fields - STATED.keys() == {"domain", "usd_per_hour"}
+    assert fields - STATED.keys() == {"domain", "usd_per_hour", "token_count"}
     assert sweep(CURVE).comparison.not_recorded == ()
 
 
@@ -164,17 +164,18 @@ def test_the_gates_from_screen_to_monitor() -> None:
     screen = ScreenInputs(0.75, 4, 0.1, Basis.ASSUMED, "From your sliders.")
     gates = decision.gates(found, result, screen, priced, build(found.comparison, 64))
     assert [g.title for g in gates] == [
+        "α, τ and c at low batch",
         "Screen",
         "A/B at your load",
         "$ per 1M tokens",
         "Schedule",
-        "Live",
+        "Monitor",
     ]
-    assert [g.state for g in gates[:3]] == [State.UNDECIDED, State.PASSED, State.PASSED]
-    assert gates[0].basis is Basis.THEOREM
-    assert "33 % less" in gates[2].known
-    assert "SLO unknown" in gates[2].missing
-    assert "hypothesis" in gates[3].missing
+    assert [g.state for g in gates[1:4]] == [State.UNDECIDED, State.PASSED, State.PASSED]
+    assert gates[1].basis is Basis.THEOREM
+    assert "33 % less" in gates[3].known
+    assert "SLO unknown" in gates[3].missing
+    assert "hypothesis" in gates[4].missing
 
 
 @pytest.mark.parametrize(
@@ -190,7 +191,7 @@ def test_a_screen_passes_on_measured_inputs_only(basis: Basis, c: float, state: 
     found = sweep(CURVE)
     screen = ScreenInputs(0.75, 4, c, basis, "somewhere")
     gates = decision.gates(found, decision.verdict(found, None), screen, [], "Type it.")
-    assert gates[0].state is state
+    assert gates[1].state is state
 
 
 def test_gates_say_what_is_missing() -> None:
