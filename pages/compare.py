@@ -16,7 +16,7 @@ from lib.report.load_figures import (
 from lib.report.sentences import compare_answer, crossing_lines
 from lib.report.tables import measured_table, multiplier_table
 from lib.run import Run, Slo
-from lib.ui import chips, protocol, schedule_card, study
+from lib.ui import chips, next_step, protocol, round_cost, schedule_card, study
 from lib.ui.figure import chart, csv_button, mode
 
 COMPARED = ("output_tps", "tpot_ms")
@@ -96,6 +96,7 @@ def draw() -> None:
     with strip:
         protocol.strip(found)
     if estimate is None:
+        next_step.draw(found)
         return
     with right:
         chart(
@@ -107,9 +108,11 @@ def draw() -> None:
         )
         protocol.caption(found)
         measured(found, slo)
+        round_cost.draw(found)
     with st.expander("Every point as a table"):
         st.dataframe(multiplier_table(found, slo), hide_index=True, placeholder="–")
         csv_button("multiplier-table", lambda: multiplier_table(found, slo))
+    next_step.draw(found)
     schedule_card.draw(found)
 
 

@@ -1,17 +1,18 @@
 """The best K at every integer batch, out of the arms that have a fixed K."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations, pairwise, product
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise, product
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from lib.errors import NotComparable
-from lib.evidence.pairing import ArmComparison, Cell, Comparison
-from lib.evidence.protocol import ONE_CURVE, Difference, differences_at
+from lib.evidence.batches import axis, sentences
+from lib.evidence.competing import GOODPUT, cells_of, k_of, method_of, scheduled_off
+from lib.evidence.pairing import ArmComparison, Comparison
 from lib.evidence.ratio import (
     TIE,
     LogMean,
@@ -21,9 +22,8 @@ from lib.evidence.ratio import (
     log_mean_of_runs,
     log_ratios,
 )
-from lib.run import LoadKind, Run, distinct
+from lib.run import OFF, LoadKind, Run
 
-LOAD_KINDS = (LoadKind.CONCURRENCY, LoadKind.BATCH)
 MOST_RANGES = 6
 Floats = NDArray[np.float64]
 _RANGE_COST = 1e6  # one range outweighs any sum of log losses
@@ -31,10 +31,15 @@ _RANGE_COST = 1e6  # one range outweighs any sum of log losses
 
 @dataclass(frozen=True)
 class Arm:
-    """Log objective by measured load, higher is better; off is K = 0."""
+    """Log objective by running batch, higher is better; off is K = 0.
+
+    `offered` gives the offered load behind a batch where that is another number. An objective of
+    0 (no good request) is -inf.
+    """
 
     k: int
     by_load: Mapping[float, LogMean]
+    offered: Mapping[float, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -42,184 +47,166 @@ class Grid:
     """Arms by rising K (off first) at every integer batch, -inf outside an arm's own range.
 
     `batches` n; `values` and `within` arms × n: log objective, and whether that arm is within the
-    tie of the best.
+    tie of the best. `values[0]` is off less the measured tax of K = 0; `log_tax` n holds that tax
+    and is nan where it is not measured, None where it is nowhere. `unserved` is the first batch at
+    which no arm reaches the objective; the grid ends before it.
     """
 
     arms: tuple[Arm, ...]
     batches: NDArray[np.int64]
     values: Floats
     within: NDArray[np.bool_]
+    log_tax: Floats | None = None
+    unserved: int | None = None
 
     @property
     def loads(self) -> tuple[float, ...]:
-        """The measured loads, rising."""
-        return tuple(sorted(self.arms[0].by_load))
+        """The measured batches of off inside the grid, rising."""
+        end = math.inf if self.unserved is None else self.unserved
+        return tuple(n for n in sorted(self.arms[0].by_load) if n < end)
+
+    @property
+    def off(self) -> Floats:
+        """Log objective of a server without speculation, by batch."""
+        return self.values[0] if self.log_tax is None else self.values[0] + self._known_tax
+
+    @property
+    def _known_tax(self) -> Floats:
+        assert self.log_tax is not None
+        return np.nan_to_num(self.log_tax, nan=0.0)
 
 
-def competing(
-    comparison: Comparison,
-    metric: Metric,
-    method: str | None = None,
-    protocol: str | None = None,
-) -> tuple[list[ArmComparison], list[str]]:
-    """The arms with a fixed K of one draft method, one kind of load and one protocol.
+def curves(used: Sequence[ArmComparison], metric: Metric) -> tuple[tuple[Arm, ...], list[str]]:
+    """Off as K = 0 and each arm, by rising K, and what is derived about their batches.
 
-    Batches are concurrent requests, so arms measured over request rates do not compete. The
-    second value names, one sentence each, what was left out. Raises NotComparable where nothing
-    is left, several methods or protocols are and none is chosen, or the allocation differs.
+    Published ratios stand against off = 1.
     """
-    usable = [
-        a
-        for a in comparison.arms
-        if _k(a) is not None and a.load_kind in LOAD_KINDS and _cells(a, metric)
-    ]
-    if not usable:
-        raise NotComparable(
-            "no arm with a fixed K shares a concurrency or batch with off in "
-            f"{metric.label.lower()}; import one, for example as eagle3:3"
-        )
-    used = _only("draft method", method, _method, usable)
-    kind = min((a.load_kind for a in used), key=LOAD_KINDS.index)
-    used = [a for a in used if a.load_kind is kind]
-    used = _only("protocol", protocol, lambda a: a.protocol, used)
-    used = [a for a in used if any(c.off for c in _cells(a, metric))] or used
-    _one_server(used, frozenset(d.field for d in comparison.differences if d.overridden))
-    return used, _left_out(comparison, used)
-
-
-def _left_out(comparison: Comparison, used: list[ArmComparison]) -> list[str]:
-    kept = {id(a) for a in used}
-    others = [a for a in comparison.arms if id(a) not in kept]
-    no_fixed_k = distinct(a.arm for a in others if _k(a) is None)
-    rest = distinct(f"{a.arm} ({a.load_kind.value})" for a in others if _k(a) is not None)
-    warnings = []
-    if no_fixed_k:
-        warnings.append(f"Without a fixed K these do not compete: {', '.join(no_fixed_k)}.")
-    if rest:
-        warnings.append(
-            "Left out, of another method, kind of load or protocol, or without a load shared "
-            f"with off: {', '.join(rest)}."
-        )
-    return warnings
-
-
-def _only(
-    what: str,
-    chosen: str | None,
-    name_of: Callable[[ArmComparison], str],
-    arms: list[ArmComparison],
-) -> list[ArmComparison]:
-    """The arms of the chosen name, and those without one."""
-    names = distinct(name_of(a) for a in arms)
-    if chosen is None and len(names) > 1:
-        raise NotComparable(
-            f"{what}s {'; '.join(names)}: a schedule rests on one; choose the {what}, or import "
-            "each as its own study"
-        )
-    if chosen is not None and chosen not in names:
-        raise NotComparable(f"{what} {chosen!r}: one of {'; '.join(names) or 'none'}")
-    return [a for a in arms if chosen is None or name_of(a) in (chosen, "")]
-
-
-def _one_server(used: Sequence[ArmComparison], overridden: frozenset[str]) -> None:
-    """A schedule switches K on one server, so all arms must be that server (design law 7)."""
-    models = distinct(r.draft_model for a in used for r in _on(a))
-    if len(models) > 1:
-        raise NotComparable(
-            f"draft models {', '.join(models)}: one server drafts with one; import each as its "
-            "own study"
-        )
-    off_on = [("off", a.arm, d) for a in used for d in a.differences if d.verdict == "allocation"]
-    between = [
-        (a.arm, b.arm, d)
-        for a, b in combinations(used, 2)
-        for d in _between(a, b, overridden)
-        if d.verdict != "noted" and not d.overridden
-    ]
-    for first, second, d in (*off_on, *between):
-        raise NotComparable(
-            f"{d.field} is {d.off} for {first} and {d.on} for {second}: a schedule switches K on "
-            "one server; measure them on the same"
-        )
-
-
-def _between(a: ArmComparison, b: ArmComparison, overridden: frozenset[str]) -> list[Difference]:
-    """How two arms differ: along their curves, and at each load that both measured."""
-    along = [d for d in differences_at(_on(a), _on(b), overridden) if d.field in ONE_CURVE]
-    others = {c.load: c.on for c in b.cells}
-    shared = [(c.on, others[c.load]) for c in a.cells if c.load in others]
-    return along + [d for mine, yours in shared for d in differences_at(mine, yours, overridden)]
-
-
-def _k(arm: ArmComparison) -> int | None:
-    """The fixed K of an arm; None where it is adaptive, scheduled, unknown or 0."""
-    runs = _on(arm)
-    ks = {r.num_speculative_tokens for r in runs if r.schedule is None}
-    if len(ks) != 1 or any(r.schedule is not None for r in runs):
-        return None
-    return ks.pop() or None
-
-
-def _on(arm: ArmComparison) -> list[Run]:
-    return [*(r for c in arm.cells for r in c.on), *arm.on_only]
-
-
-def _method(arm: ArmComparison) -> str:
-    return _on(arm)[0].draft_method or arm.arm.split(":")[0]
-
-
-def _cells(arm: ArmComparison, metric: Metric) -> list[Cell]:
-    """The cells at finite loads that hold the objective; ratio-only ones where no others do."""
-    loads = {p.load for p in log_ratios(arm, metric.name) if math.isfinite(p.load)}
-    cells = [c for c in arm.cells if c.load in loads]
-    return [c for c in cells if c.off] or cells
-
-
-def curves(used: Sequence[ArmComparison], metric: Metric) -> tuple[Arm, ...]:
-    """Off as K = 0 and each arm, by rising K. Published ratios stand against off = 1."""
+    kind = used[0].load_kind
     off_runs: dict[float, dict[str, Run]] = {}
-    arms = []
+    arms, said = [], []
     for arm in used:
-        cells = _cells(arm, metric)
+        cells = cells_of(arm, metric)
         for cell in cells:
             off_runs.setdefault(cell.load, {}).update({r.run_id: r for r in cell.off})
-        arms.append(_arm(_k(arm) or 0, {c.load: c.on for c in cells}, metric, not cells[0].off))
+        runs = {c.load: c.on for c in cells}
+        arms.append(_arm(k_of(arm) or 0, runs, metric, kind, not cells[0].off))
+        said += sentences(arm.arm, axis(kind, runs), runs)
     ratio_only = not any(off_runs.values())
-    off = _arm(0, {n: tuple(runs.values()) for n, runs in off_runs.items()}, metric, ratio_only)
-    return tuple(sorted([off, *arms], key=lambda a: a.k))
+    at = {n: tuple(runs.values()) for n, runs in off_runs.items()}
+    off = _arm(0, at, metric, kind, ratio_only)
+    arms = [a for a in arms if a.by_load]
+    if not off.by_load or not arms:
+        raise NotComparable(
+            "the running batch of off or of every arm is not recorded; import files with a running "
+            "mean, or measure at a held concurrency"
+        )
+    said = [*sentences(OFF, axis(kind, at), at), *said]
+    return tuple(sorted([off, *arms], key=lambda a: a.k)), said
 
 
-def _arm(k: int, runs: Mapping[float, Sequence[Run]], metric: Metric, ratio_only: bool) -> Arm:
+def _arm(
+    k: int,
+    runs: Mapping[float, Sequence[Run]],
+    metric: Metric,
+    kind: LoadKind,
+    ratio_only: bool,
+) -> Arm:
     if ratio_only:
         ratios = {n: [r.multiplier for r in at if r.multiplier] or [1.0] for n, at in runs.items()}
         return Arm(k, {n: LogMean(log_mean(x).mean, None, None, 1) for n, x in ratios.items()})
-    means = {n: log_mean_of_runs(at, metric) for n, at in runs.items()}
+    by_load, offered = {}, {}
     sign = 1 if metric.higher_is_better else -1
-    return Arm(k, {n: replace(m, mean=sign * m.mean) for n, m in means.items() if m is not None})
+    for load, batch in axis(kind, runs).items():
+        mean = _log_mean(runs[load], metric)
+        if mean is not None:
+            by_load[batch.value] = replace(mean, mean=sign * mean.mean)
+            offered[batch.value] = load
+    return Arm(k, by_load, offered)
 
 
-def grid_of(arms: tuple[Arm, ...], max_num_seqs: int, noise_ties: bool = True) -> Grid:
+def _log_mean(runs: Sequence[Run], metric: Metric) -> LogMean | None:
+    """As everywhere, but a run without a good request at the SLO sinks its arm at that load."""
+    if metric.name == GOODPUT and any(getattr(r, metric.attribute) == 0 for r in runs):
+        return LogMean(-math.inf, None, None, len(runs))
+    return log_mean_of_runs(runs, metric)
+
+
+def taxes(
+    comparison: Comparison, used: Sequence[ArmComparison], metric: Metric
+) -> dict[float, float]:
+    """Log tax of a scheduled K = 0 against off by batch, where METHOD:0 was measured beside off.
+
+    The arms are those of the same draft method, kind of load and protocol as `used`.
+    """
+    names = {method_of(a) for a in used}
+    alike = {(a.load_kind, a.protocol) for a in used}
+    found: dict[float, float] = {}
+    for arm in comparison.arms:
+        if not scheduled_off(arm) or method_of(arm) not in names:
+            continue
+        if (arm.load_kind, arm.protocol) not in alike:
+            continue
+        off = axis(arm.load_kind, {c.load: c.off for c in arm.cells if math.isfinite(c.load)})
+        for point in log_ratios(arm, metric.name):
+            if point.load in off:
+                found[off[point.load].value] = -point.log_m
+    return dict(sorted(found.items()))
+
+
+def grid_of(
+    arms: tuple[Arm, ...],
+    max_num_seqs: int,
+    noise_ties: bool = True,
+    tax: Mapping[float, float] | None = None,
+) -> Grid:
     """The arms at every whole batch between lowest and highest load, at most to max_num_seqs.
 
-    The lowest batch stays where max_num_seqs is below it. Raises NotComparable where no whole
-    batch lies between the loads.
+    The lowest batch stays where max_num_seqs is below it. `tax` is K = 0's measured log tax by
+    batch; it holds between its own measured batches. Raises NotComparable where no whole batch
+    lies between the loads, or no arm reaches the objective at the lowest.
     """
-    loads = sorted(arms[0].by_load)
-    first = math.ceil(loads[0])
-    if first > loads[-1]:
-        raise NotComparable(
-            f"no whole batch between load {loads[0]:g} and {loads[-1]:g}: measure one"
-        )
-    batches = np.arange(first, max(first, min(math.floor(loads[-1]), max_num_seqs)) + 1)
+    low, high = _common_range(arms)
+    first = math.ceil(low)
+    if first > high:
+        raise NotComparable(f"no whole batch between load {low:g} and {high:g}: measure one")
+    batches = np.arange(first, max(first, min(math.floor(high), max_num_seqs)) + 1)
     x = np.log2(batches)
     values = np.array([_line(x, {n: m.mean for n, m in a.by_load.items()}, -np.inf) for a in arms])
+    log_tax = _line(x, tax, np.nan) if tax else None
+    if log_tax is not None and np.isnan(log_tax).all():
+        log_tax = None
+    if log_tax is not None:
+        values[0] -= np.nan_to_num(log_tax, nan=0.0)
+    reached = np.isfinite(values).any(axis=0)
+    if not reached[0]:
+        raise NotComparable(
+            f"no arm has a good request at batch {first}: name a looser limit, or measure lower"
+        )
+    end = len(batches) if reached.all() else int(reached.argmin())
+    unserved = None if reached.all() else int(batches[end])
+    batches, x, values = batches[:end], x[:end], values[:, :end]
+    within = _within(arms, x, values, noise_ties)
+    return Grid(arms, batches, values, within, None if log_tax is None else log_tax[:end], unserved)
+
+
+def _common_range(arms: Sequence[Arm]) -> tuple[float, float]:
+    """Where off and at least one arm were measured: off alone does not compete."""
+    off, rest = arms[0].by_load, [a.by_load for a in arms[1:]]
+    low, high = min(off), max(off)
+    if rest:
+        low = max(low, min(min(r) for r in rest))
+        high = min(high, max(max(r) for r in rest))
+    return low, high
+
+
+def _within(arms: Sequence[Arm], x: Floats, values: Floats, noise_ties: bool) -> NDArray[np.bool_]:
     best = values.argmax(axis=0)
     within = np.zeros(values.shape, dtype=bool)
     for i, j in product(range(len(arms)), repeat=2):
         here = best == j
         tie = np.maximum(TIE, _half_width(arms[i], arms[j], x[here]) if noise_ties else 0.0)
         within[i, here] = values[j, here] - values[i, here] <= tie
-    return Grid(arms, batches, values, within)
+    return within
 
 
 def _line(x: Floats, by_load: Mapping[float, float], outside: float) -> Floats:
@@ -229,11 +216,18 @@ def _line(x: Floats, by_load: Mapping[float, float], outside: float) -> Floats:
 
 
 def _half_width(a: Arm, b: Arm, x: Floats) -> Floats:
-    """Half-width of the 95 % interval of log(a/b); 0 where a load has one run in either arm."""
+    """Half-width of the 95 % interval of log(a/b); 0 where a load has one run in either arm.
+
+    Where the two arms ran different batches at one offered load, it stands at their geometric mean.
+    """
+    mine = {a.offered.get(n, n): n for n in a.by_load}
+    yours = {b.offered.get(n, n): n for n in b.by_load}
     at: dict[float, float] = {}
-    for load in a.by_load.keys() & b.by_load.keys():
-        _, se, df = difference(a.by_load[load], b.by_load[load])
-        at[load] = 0.0 if se is None or df is None else float(stdtrit(df, 0.975)) * se
+    for load in mine.keys() & yours.keys():
+        n, m = mine[load], yours[load]
+        _, se, df = difference(a.by_load[n], b.by_load[m])
+        half = 0.0 if se is None or df is None else float(stdtrit(df, 0.975)) * se
+        at[n if n == m else math.sqrt(n * m)] = half
     return _line(x, at, 0.0) if at else np.zeros(len(x))
 
 

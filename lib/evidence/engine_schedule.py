@@ -1,4 +1,4 @@
-"""vLLM's `num_speculative_tokens_per_batch_size`: validated, looked up, rendered and warned about.
+"""vLLM's `num_speculative_tokens_per_batch_size`: validated, looked up and rendered.
 
 The rules are those of `validate_and_normalize_dynamic_sd_schedule` and
 `build_dynamic_sd_schedule_lookup` in vllm/v1/spec_decode/dynamic/utils.py.
@@ -17,17 +17,6 @@ from lib.errors import InputError
 KEY = "num_speculative_tokens_per_batch_size"
 MAXIMUM = "num_speculative_tokens"
 LARGEST = 2**31 - 1
-TESTED_METHODS = ("eagle", "eagle3", "dflash")
-# Methods that vLLM's V2 model runner does not take.
-V1_METHODS = (
-    "ngram",
-    "ngram_gpu",
-    "draft_model",
-    "suffix",
-    "medusa",
-    "mlp_speculator",
-    "custom_class",
-)
 
 Range = tuple[int, int, int]
 """(first batch, last batch, K), both ends included."""
@@ -65,7 +54,7 @@ def check(entries: object, num_speculative_tokens: int, max_num_seqs: int) -> Ch
     entries, maximum = _unwrap(entries, num_speculative_tokens, errors, warnings)
     for name, value in ((MAXIMUM, maximum), ("max_num_seqs", max_num_seqs)):
         if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= LARGEST:
-            errors.append(f"{name} = {_show(value)}: a whole number, 1 to {LARGEST}")
+            errors.append(f"{name} = {shown(value)}: a whole number, 1 to {LARGEST}")
     ranges = [] if errors else _parse(entries, errors, warnings)
     if not errors:
         _order(ranges, errors)
@@ -116,53 +105,20 @@ def vllm_flag(config: Mapping[str, object]) -> str:
     return f"--speculative-config {shlex.quote(json.dumps(config))}" if config else ""
 
 
-def engine_warnings(
-    method: str | None, engine: str | None, engine_version: str | None, has_zero: bool
-) -> tuple[str, ...]:
-    """What is known to go wrong when vLLM runs a schedule with this method.
+def vllm_python(config: Mapping[str, object], target: str | None, max_num_seqs: int) -> str:
+    """The same server from Python."""
+    spec = f"    speculative_config={_literal(config)},\n" if config else ""
+    return (
+        "from vllm import LLM\n\n"
+        f"llm = LLM(\n    model={(target or 'TARGET')!r},\n    max_num_seqs={max_num_seqs},\n"
+        f"{spec})\n"
+    )
 
-    `has_zero` says that one of the ranges has K = 0.
-    """
-    name = (method or "").lower()
-    found = []
-    if engine and "vllm" not in engine.lower():
-        found.append(f"Measured on {engine}, written for vLLM: measure again on vLLM.")
-    if not engine_version:
-        found.append(
-            "The engine version is not recorded: check that yours has dynamic speculative decoding."
-        )
-    if name in V1_METHODS:
-        found.append(
-            f"Method {method} runs on the V1 model runner only: a schedule costs the whole engine "
-            "its full CUDA graphs, at batch 1 too."
-        )
-    else:
-        found.append(
-            "On the V1 model runner a schedule costs the whole engine its full CUDA graphs, at "
-            "batch 1 too; VLLM_USE_V2_MODEL_RUNNER=1 keeps them."
-        )
-    if name not in TESTED_METHODS:
-        found.append(
-            f"Method {method or 'not recorded'}: vLLM tested schedules with eagle, eagle3 and "
-            "dflash only."
-        )
-    mtp = "mtp" in name
-    if mtp or name in ("eagle", "eagle3"):
-        found.append(
-            "Open defect (vllm-project/vllm#51510): the V2 model runner drafts the full "
-            "num_speculative_tokens whatever K is scheduled; check your release notes."
-        )
-    if mtp:
-        found.append(
-            "Open defect (vllm-project/vllm#48494): MTP with a schedule fails at CUDA graph "
-            "capture in some releases."
-        )
-    if mtp and has_zero:
-        found.append(
-            "Open defect (vllm-project/vllm#49548): MTP throughput collapses where the load "
-            "crosses into a K = 0 range."
-        )
-    return tuple(found)
+
+def _literal(config: Mapping[str, object]) -> str:
+    """A dict literal, one key a line."""
+    rows = "".join(f"        {key!r}: {value!r},\n" for key, value in config.items())
+    return f"{{\n{rows}    }}"
 
 
 def _unwrap(
@@ -178,7 +134,7 @@ def _unwrap(
     if isinstance(entries, dict) and KEY in entries:
         own = entries.get(MAXIMUM, maximum)
         if own != maximum:
-            warnings.append(f"The config's own {MAXIMUM} = {_show(own)} is used.")
+            warnings.append(f"The config's own {MAXIMUM} = {shown(own)} is used.")
         entries, maximum = entries[KEY], own
     elif isinstance(entries, dict) and (MAXIMUM in entries or "method" in entries):
         errors.append(f"speculative_config has no {KEY}: the engine runs a fixed K")
@@ -192,11 +148,11 @@ def _from_map(entries: dict, errors: list[str], warnings: list[str]) -> list[lis
     for key, k in entries.items():
         ends = _MAP_KEY.fullmatch(key) if isinstance(key, str) else None
         if ends is None:
-            errors.append(f'map key {_show(key)}: "FIRST-LAST", or write a list [[1,16,3]]')
+            errors.append(f'map key {shown(key)}: "FIRST-LAST", or write a list [[1,16,3]]')
         else:
             converted.append([int(ends[1]), int(ends[2]), k])
     if not errors:
-        warnings.append(f"No release takes the map form; converted to {_show(converted)}.")
+        warnings.append(f"No release takes the map form; converted to {shown(converted)}.")
     return converted
 
 
@@ -217,41 +173,41 @@ def _parse(entries: object, errors: list[str], warnings: list[str]) -> list[Rang
 
 
 def _entry(name: str, entry: object, errors: list[str], warnings: list[str]) -> Range | None:
-    shown = f"{name} {_show(entry)}"
+    what = f"{name} {shown(entry)}"
     if not isinstance(entry, (list, tuple)):
-        errors.append(f"{shown}: a list [first, last, K] is allowed")
+        errors.append(f"{what}: a list [first, last, K] is allowed")
         return None
     if len(entry) == 5:
         errors.append(
-            f"{shown}: 5 items (batch and context ranges) are in no release; write [first, last, K]"
+            f"{what}: 5 items (batch and context ranges) are in no release; write [first, last, K]"
         )
         return None
     if len(entry) != 3:
-        errors.append(f"{shown}: {len(entry)} items; exactly 3, [first, last, K], are allowed")
+        errors.append(f"{what}: {len(entry)} items; exactly 3, [first, last, K], are allowed")
         return None
     try:
         first, last, k = (int(item) for item in entry)
     except (TypeError, ValueError, OverflowError):
-        errors.append(f"{shown}: three whole numbers are allowed")
+        errors.append(f"{what}: three whole numbers are allowed")
         return None
     if any(isinstance(item, float) and not item.is_integer() for item in entry):
-        warnings.append(f"{shown} is read as {_show([first, last, k])}.")
+        warnings.append(f"{what} is read as {shown([first, last, k])}.")
     before = len(errors)
     if first < 1 or last < 1:
-        errors.append(f"{shown}: batch sizes start at 1")
+        errors.append(f"{what}: batch sizes start at 1")
     if first > last:
-        errors.append(f"{shown}: the first batch must not be above the last")
+        errors.append(f"{what}: the first batch must not be above the last")
     if k < 0:
-        errors.append(f"{shown}: K of at least 0 is allowed")
+        errors.append(f"{what}: K of at least 0 is allowed")
     return (first, last, k) if len(errors) == before else None
 
 
 def _order(ranges: Sequence[Range], errors: list[str]) -> None:
     if ranges[0][0] != 1:
-        errors.append(f"the first range starts at {_show(ranges[0][0])}: it must start at 1")
+        errors.append(f"the first range starts at {shown(ranges[0][0])}: it must start at 1")
     for before, after in pairwise(ranges):
         if after[0] <= before[1]:
-            errors.append(f"{_show(list(before))} and {_show(list(after))} overlap")
+            errors.append(f"{shown(list(before))} and {shown(list(after))} overlap")
 
 
 def _reading(ranges: Sequence[Range], maximum: int, max_num_seqs: int) -> list[str]:
@@ -266,11 +222,14 @@ def _reading(ranges: Sequence[Range], maximum: int, max_num_seqs: int) -> list[s
         tail = f"Batches {last[1] + 1} to {max_num_seqs}"
         said.append(f"{tail} lie above the last range and keep its K = {min(last[2], maximum)}.")
     for first, end, k in ranges:
-        shown = _show([first, end, k])
+        what = shown([first, end, k])
         if first > max_num_seqs:
-            said.append(f"{shown} lies beyond max_num_seqs = {max_num_seqs} and is never used.")
+            said.append(f"{what} lies beyond max_num_seqs = {max_num_seqs} and is never used.")
         elif k > maximum:
-            said.append(f"{shown}: K is clamped to {MAXIMUM} = {maximum}.")
+            said.append(
+                f"{what}: K is clamped to {MAXIMUM} = {maximum}; raise that to {shown(k)} to draft "
+                "as written."
+            )
     used = {k for _, _, k in effective(ranges, maximum, max_num_seqs)}
     if used == {0}:
         said.append("K = 0 at every batch: start without --speculative-config.")
@@ -284,7 +243,8 @@ def _reading(ranges: Sequence[Range], maximum: int, max_num_seqs: int) -> list[s
     return said
 
 
-def _show(value: object) -> str:
+def shown(value: object) -> str:
+    """A value from outside in a message, cut to a readable length."""
     try:
         return reprlib.repr(value)
     except ValueError:  # an int of more digits than Python prints

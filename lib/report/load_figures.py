@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import plotly.graph_objects as go
@@ -91,7 +92,9 @@ def multiplier_figure(findings: Findings, mode: Mode) -> go.Figure:
         points = [p for p in arm.points if math.isfinite(p.load)]
         if not points:
             continue
-        traces += band([(p.load, *e) for p in points if (e := p.interval()) is not None], color)
+        for known, stretch in groupby(points, key=lambda p: p.interval() is not None):
+            ends = [(p.load, *(p.interval() or (0.0, 0.0))) for p in stretch]
+            traces += band(ends, color) if known else []
         traces.append(
             go.Scatter(
                 x=[p.load for p in points],
@@ -134,7 +137,7 @@ def multiplier_figure(findings: Findings, mode: Mode) -> go.Figure:
     marked = [(a, c) for a in findings.arms for c in a.crossover.crossings]
     for i, (arm, crossing) in enumerate(marked):
         _mark_crossing(figure, crossing, mode, y_range, colors[arm.label], i)
-    _hatch_unmeasured(figure, loads, y_range, mode)
+    hatch_unmeasured(figure, loads, y_range, mode)
     end_labels(figure, labels, y_range)
     return figure
 
@@ -308,7 +311,7 @@ def _mark_crossing(
         )
 
 
-def _hatch_unmeasured(
+def hatch_unmeasured(
     figure: go.Figure, loads: Sequence[float], y_range: Sequence[float], mode: Mode
 ) -> None:
     """Right of the highest load nothing was measured."""

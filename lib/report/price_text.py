@@ -23,7 +23,8 @@ def price_answer(
     """
     pairs = [p for rows in priced.values() for p in rows]
     if not pairs:
-        return "No load was measured in both arms: nothing is priced.", None, None
+        why = found.comparison.open_loop_note or "no load was measured in both arms"
+        return f"Nothing is priced: {why}.", None, None
     if not any(p.on.price or p.off.price for p in pairs):
         reasons = dict.fromkeys(w for p in pairs for w in (p.off.why_not, p.on.why_not) if w)
         return f"Nothing is priced: {'; '.join(reasons)}.", None, None
@@ -51,6 +52,8 @@ def _sentence(pair: PricedPair, off: Estimate, on: Estimate, saving: Estimate, a
     )
     if saving.low is not None and saving.high is not None:
         text += f" (saving {percent(saving.low)} to {percent(saving.high)})"
+    else:
+        text += " (one run an arm, so no interval)"
     if "unknown" in (pair.off.slo, pair.on.slo):
         text += f"; {SLO_UNKNOWN}"
     return text + "."

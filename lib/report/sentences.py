@@ -9,6 +9,7 @@ from lib.evidence.findings import ArmFinding, Findings
 from lib.evidence.ratio import LogRatio, Mark
 from lib.report.format import load as load_text
 from lib.report.format import percent
+from lib.results.study_checks import NOISE
 from lib.run import LoadKind
 
 WORDS: dict[Mark, str] = {
@@ -26,22 +27,6 @@ UNITS = {
 }
 
 
-def headline_arm(found: Findings, load: float | None) -> ArmFinding | None:
-    """The arm with the largest M at the named load, else with the largest mean log M."""
-    measured = [a for a in found.arms if a.points]
-    if not measured:
-        return None
-    here = [a for a in measured if a.at(load) is not None]
-
-    def strength(arm: ArmFinding) -> float:
-        point = arm.at(load) if here else None
-        if point is not None:
-            return point.log_m
-        return sum(p.log_m for p in arm.points) / len(arm.points)
-
-    return max(here or measured, key=strength)
-
-
 def headline_point(arm: ArmFinding, load: float | None) -> LogRatio:
     """The arm's point at the named load, else at its lowest load."""
     return arm.at(load) or arm.points[0]
@@ -49,15 +34,30 @@ def headline_point(arm: ArmFinding, load: float | None) -> LogRatio:
 
 def compare_answer(found: Findings, load: float | None) -> tuple[str, Estimate | None]:
     """The answer of the compare page and the estimate it rests on."""
-    arm = headline_arm(found, load)
+    arm = found.headline(load)
     if arm is None:
         return _nothing(found), None
     crossings = "; ".join(_brief(c) for c in arm.crossover.crossings)
     sentence = f"{arm.label} {_segments(arm)}"
     sentence += f" ({crossings})." if crossings else "."
-    if any(p.se is None for p in arm.points):
-        sentence += " One run an arm: three are needed for an interval."
+    sentence += _single(arm)
+    if noise := _within_noise(arm):
+        sentence += f" {noise}"
+    if behind := _all_behind(found):
+        sentence += f" {behind}"
+    if everywhere := _everywhere(arm):
+        sentence += f" {everywhere[0].upper()}{everywhere[1:]}."
     return sentence, point_estimate(found, arm, headline_point(arm, load))
+
+
+def _single(arm: ArmFinding) -> str:
+    """At which loads a lone run leaves no interval."""
+    lone = [load_text(p.load) for p in arm.points if p.se is None]
+    if not lone:
+        return ""
+    if len(lone) == len(arm.points):
+        return " One run an arm: three are needed for an interval."
+    return f" A lone run at {', '.join(lone)}: three are needed there for an interval."
 
 
 def _nothing(found: Findings) -> str:
@@ -65,9 +65,56 @@ def _nothing(found: Findings) -> str:
     refused = {d.field for d in found.comparison.differences if d.verdict == "blocks"}
     if any(a.pairs.blocked for a in found.arms):
         return f"Every shared load is refused: {', '.join(sorted(refused))} differs."
+    if note := found.comparison.open_loop_note:
+        return f"Nothing is compared on {found.metric.label.lower()}: {note}."
     if all(not a.pairs.cells for a in found.arms):
-        return "No load was measured in both arms: there is nothing to compare."
+        between = "; ".join(filter(None, (_everywhere(a) for a in found.arms)))
+        end = between or "there is nothing to compare"
+        return f"No load was measured in both arms: {end}."
     return f"{found.metric.label} is not recorded in both arms at any load."
+
+
+def _within_noise(arm: ArmFinding) -> str:
+    """Loads whose difference launches alone may make, where no repeat says how large that is."""
+    near = [
+        load_text(p.load)
+        for p in arm.points
+        if p.se is None and NOISE[0] < abs(p.multiplier - 1) <= NOISE[1]
+    ]
+    if not near:
+        return ""
+    at = ", ".join(near)
+    return f"At {at} the difference is up to {percent(NOISE[1])}: within noise of one launch."
+
+
+def _all_behind(found: Findings) -> str:
+    """What to do where no arm is ahead anywhere: off, with the best of a bad lot."""
+    points = [(a, p) for a in found.arms for p in a.points]
+    lost = ("loses", "behind, one run")
+    if not all(p.log_m < 0 for _, p in points) or not any(p.mark() in lost for _, p in points):
+        return ""
+    if any(a.derived for a in found.arms):
+        return ""
+    arm, point = max(points, key=lambda x: x[1].log_m)
+    which = f"{arm.label} at {load_text(point.load)}"
+    return (
+        f"No arm is ahead at any load: leave it off; the best, {which}, is {point.multiplier:.3f}×."
+    )
+
+
+def _everywhere(arm: ArmFinding) -> str:
+    """Which arm leads at every load, where measured and hollow points all say the same."""
+    sides = {"ahead" if p.log_m > 0 else "behind" for p in arm.points} | {arm.only_derived}
+    if not arm.derived or sides not in ({"ahead"}, {"behind"}):
+        return ""
+    leads = arm.label if sides == {"ahead"} else "off"
+    every = "rate" if arm.pairs.load_kind is LoadKind.REQUEST_RATE else "load"
+    ends = sorted((*arm.points, *arm.derived), key=lambda p: p.log_m)
+    low, high = ends[0].multiplier, ends[-1].multiplier
+    return (
+        f"{leads} is ahead at every {every}, measured in both or in one and interpolated in the "
+        f"other ({low:.2f}× to {high:.2f}×); hollow points decide nothing"
+    )
 
 
 def point_estimate(found: Findings, arm: ArmFinding, point: LogRatio) -> Estimate:
@@ -93,22 +140,52 @@ def crossing_lines(found: Findings) -> list[str]:
     for arm in found.arms:
         name = arm.label
         if not arm.points:
-            lines.append(f"{name}: nothing to compare. {_nothing(found)}")
+            lines.append(f"{name}: {_everywhere(arm) or 'nothing to compare'}. {_nothing(found)}")
         elif arm.crossover.crossings:
             lines += [f"{name}: {_full(c)}{_shaky_ends(arm, c)}." for c in arm.crossover.crossings]
+            if any(c.direction == "up" for c in arm.crossover.crossings):
+                lines.append(_win_regions(arm))
         elif arm.crossover.outside:
-            finite = [load_text(p.load) for p in arm.points if math.isfinite(p.load)]
-            marks = {p.mark() for p in arm.points}
-            stays = "stays ahead" if arm.crossover.outside.startswith("above") else "stays behind"
-            if marks == {"too close to call"}:
-                stays = "is too close to call"
-            lines.append(
-                f"{name}: {stays} from {finite[0]} to {finite[-1]}, no crossing; beyond, nothing "
-                "was measured."
-            )
+            lines.append(f"{name}: {_one_sided(arm)}.")
         else:
             lines.append(f"{name}: no crossing among the loads measured.")
     return lines
+
+
+def _one_sided(arm: ArmFinding) -> str:
+    """An arm that is ahead, or behind, at every load measured in both; where it is not sure."""
+    if everywhere := _everywhere(arm):
+        return everywhere
+    marks = {p.load: p.mark() for p in arm.points}
+    close = [load_text(load) for load, mark in marks.items() if mark == "too close to call"]
+    loads = [load_text(p.load) for p in arm.points if math.isfinite(p.load)]
+    ahead = (arm.crossover.outside or "").startswith("above")
+    side = "too close to call" if len(close) == len(marks) else "ahead" if ahead else "behind"
+    beyond = "no crossing; beyond, nothing was measured"
+    if len(loads) == 1:
+        return f"{side} at {loads[0]}, the only load measured in both; elsewhere nothing was"
+    unsure = (
+        f", though too close to call at {', '.join(close)}" if 0 < len(close) < len(marks) else ""
+    )
+    stays = "is" if len(close) == len(marks) else "stays"
+    return f"{stays} {side} from {loads[0]} to {loads[-1]}{unsure}, {beyond}"
+
+
+def _win_regions(arm: ArmFinding) -> str:
+    """Where an arm wins that has no single limit: the measured loads, never "up to"."""
+    before, after = UNITS[arm.pairs.load_kind]
+    good = {p.load: p.mark() for p in arm.points if p.mark() in ("wins", "ahead, one run")}
+    regions = []
+    for won, group in groupby(arm.points, key=lambda p: p.load in good):
+        loads = [load_text(p.load) for p in group]
+        if won:
+            regions.append(loads[0] if len(loads) == 1 else f"{loads[0]} to {loads[-1]}")
+    if not regions:
+        return f"{arm.label}: no single limit, and no load at which it is clearly ahead."
+    word = "wins" if set(good.values()) == {"wins"} else "is ahead"
+    alone = " alone" if len(good) == 1 else ""
+    where = " and ".join(regions)
+    return f"{arm.label}: no single limit; it {word} at {before}{where}{after}{alone}."
 
 
 def _segments(arm: ArmFinding) -> str:
@@ -148,10 +225,14 @@ def _shaky_ends(arm: ArmFinding, crossing: Crossing) -> str:
     text = ""
     for load in crossing.between:
         point = arm.at(load)
-        if point is not None and point.mark() == "too close to call":
+        if point is None:
+            continue
+        close = point.mark() == "too close to call"
+        if close or (point.se is None and abs(point.multiplier - 1) <= NOISE[1]):
             runs = "one run each" if point.se is None else f"{point.n_off} and {point.n_on} runs"
             gain = percent(point.multiplier - 1, 1)
-            text += f"; at {load:g} the gain is {gain} with {runs}: too close to call"
+            word = "too close to call" if close else "within noise"
+            text += f"; at {load:g} the gain is {gain} with {runs}: {word}"
     return text
 
 

@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from lib.evidence.findings import Findings
+from lib.evidence.next_measurement import repeats_by_load
 from lib.money.pricing import PricedPair, slo_state
 from lib.report.load_figures import Measured, recorded, runs_by_arm
+from lib.report.next_text import settle_text
 from lib.report.style import MARKS
 from lib.run import Slo
 
@@ -13,7 +15,7 @@ Columns = dict[str, list[Any]]
 
 
 def multiplier_table(found: Findings, slo: Slo | None = None) -> Columns:
-    """One row an arm and load: M, its interval, the mark, the runs and the SLO's state."""
+    """One row an arm and load: M, its interval, the mark, what would settle it, runs, the SLO."""
     metric = found.metric
     out: Columns = {
         name: []
@@ -24,6 +26,7 @@ def multiplier_table(found: Findings, slo: Slo | None = None) -> Columns:
             "95 % low",
             "95 % high",
             "mark (95 % each)",
+            "would settle it",
             f"off, {metric.unit}",
             f"arm, {metric.unit}",
             "runs off",
@@ -34,6 +37,7 @@ def multiplier_table(found: Findings, slo: Slo | None = None) -> Columns:
     }
     for arm in found.arms:
         cells = {c.load: c for c in arm.pairs.cells}
+        repeats = repeats_by_load(arm, metric)
         for p in arm.points:
             low, high = p.interval() or (None, None)
             mark = p.mark()
@@ -45,6 +49,7 @@ def multiplier_table(found: Findings, slo: Slo | None = None) -> Columns:
                 low,
                 high,
                 f"{MARKS.get(mark, '·')} {mark}",
+                settle_text(repeats[p.load]),
                 _mean(metric.values(cell.off)),
                 _mean(metric.values(cell.on)),
                 p.n_off,

@@ -200,6 +200,21 @@ def test_an_empty_input_fills_and_clears(server: str, watched: Any) -> None:
     assert "step_ms" not in page.url
 
 
+def test_decode_time_follows_the_pointer(server: str, watched: Any) -> None:
+    page = screen(server, watched, "?alpha=0.7&gamma=4&c=0.1&step_ms=30&answer_tokens=1000")
+    p95 = "document.querySelector('table tbody tr td:nth-child(4)')?.innerText"
+    until(page, f"{p95} === '15.9 s'")
+    drag(page, "Answer length N", -0.2, release=False)
+    until(page, f"{p95} !== '15.9 s'")
+    assert "answer_tokens=1000" in page.url
+    page.mouse.up()
+    until(page, "!location.search.includes('answer_tokens=1000')")
+    entry(page, "Answer length N").fill("50")
+    entry(page, "Answer length N").press("Enter")
+    until(page, f"{p95} === '966 ms'")
+    page.get_by_text("18.5 rounds on average").wait_for()
+
+
 def test_a_preset_moves_the_sliders(server: str, watched: Any) -> None:
     page = screen(server, watched)
     page.get_by_role("combobox").last.click()

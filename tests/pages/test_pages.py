@@ -52,12 +52,14 @@ def test_screen_starts_on_the_published_example() -> None:
     assert metric(app, "Best γ, 1 to 16") == "9"
     assert metric(app, "Per output token") == "–"
     assert app.selectbox(key="preset").value == "T5-small, English to German, T = 0"
-    assert len(figures(app)) == 3
+    assert len(figures(app)) == 4
     assert {k: s["value"] for k, s in sliders(app).items()} == {
         "alpha": 0.75,
         "gamma": 7,
         "c": 0.02,
         "step_ms": None,
+        "answer_tokens": None,
+        "verify_cost": None,
     }
 
 
@@ -69,6 +71,30 @@ def test_a_link_fills_the_sliders_and_bad_text_is_noted() -> None:
     assert app.selectbox(key="preset").value is None
     first = start(alpha="0.9", c="80")
     assert any("c = 80" in caption.value for caption in first.caption)
+
+
+def test_an_answer_length_fills_the_table_and_a_verify_cost_adds_a_line() -> None:
+    app = start("screen", alpha="0.7", gamma="4", c="0.1", step_ms="30", answer_tokens="1000")
+    table = next(m.value for m in app.markdown if m.value.startswith("| 1,000 tokens"))
+    assert "| With speculation | 15.2 s | 15.2 s | 15.9 s | 16.2 s |" in table
+    assert any("Requests differ more" in c.value for c in app.caption)
+    assert not any("Not Theorem 3.8" in m.value for m in app.markdown)
+    app = start("screen", alpha="0.9", gamma="1", c="0", verify_cost="2.2")
+    assert any("cannot pay at this verify cost" in m.value for m in app.markdown)
+    assert any(m.value.startswith("| N tokens, in plain steps") for m in app.markdown)
+
+
+def test_round_cost_is_drawn_where_tau_is_known() -> None:
+    app = start("compare", study="vllm_h100_qwen25_7b_ngram_extractive")
+    assert not app.exception
+    assert any("a round costs 4.96 plain steps" in m.value for m in app.markdown)
+    assert any(f["title"] == "Round cost R beside S" for f in figures(app))
+
+
+def test_round_cost_says_why_it_is_not_drawn() -> None:
+    app = start("compare")
+    assert any(c.value.startswith("Round cost R is not drawn: τ is not") for c in app.caption)
+    assert not any(f["title"] == "Round cost R beside S" for f in figures(app))
 
 
 def test_values_survive_another_page() -> None:

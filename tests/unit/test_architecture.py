@@ -32,6 +32,9 @@ def name_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+NAMES = {name_of(p) for p in modules()}
+
+
 def room_of(name: str) -> str:
     parts = name.split(".")
     return ".".join(parts[:2]) if parts[0] == "lib" else parts[0]
@@ -53,7 +56,8 @@ def imports_of(path: Path) -> set[str]:
             assert node.level == 0, f"{path}: relative import"
             base = node.module or ""
             inner = {f"{base}.{a.name}" for a in node.names}
-            names |= inner if base in ("lib", "pages") else {base}
+            names |= inner & NAMES
+            names |= {base} if inner - NAMES else set()
     return names
 
 

@@ -14,6 +14,7 @@ from lib.money.cost import (
     monthly_saving,
     speculative_cost_per_million,
 )
+from lib.results import formats
 from lib.settings import SETTINGS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -77,3 +78,7 @@ def test_figures_of_the_finance_page() -> None:
         f"{saving.short_off:.1%}".replace("%", " %"),
     ):
         assert value in text, value
+
+
+def test_the_page_of_formats_is_generated_from_the_readers() -> None:
+    assert (ROOT / "docs" / "formats.md").read_text() == formats.markdown()

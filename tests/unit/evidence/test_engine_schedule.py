@@ -8,7 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lib.evidence.engine_schedule import KEY, check, config, engine_warnings, vllm_flag
+from lib.evidence.engine_schedule import KEY, check, config, vllm_flag
+from lib.evidence.engine_support import engine_warnings
 
 
 def says(lines: tuple[str, ...], *words: str) -> bool:

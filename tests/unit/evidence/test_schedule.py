@@ -14,6 +14,7 @@ from lib.errors import InputError, NotComparable
 from lib.evidence.pairing import Comparison, compare
 from lib.evidence.schedule import Schedule, build, check, speculative_config, vllm_flag
 from lib.run import LoadKind, Run, SpecState, Study
+from tests.unit.evidence.builders import off, on, study
 
 SHARED = Path(__file__).resolve().parents[3] / ".." / "shared"
 
@@ -531,3 +532,17 @@ def test_at_every_measured_load_k_is_within_the_tie_of_the_best(sweep: tuple, no
         k = k_at(built, load)
         width = half_width(cells[k], cells[best]) if noise else 0.0
         assert level[best] - level[k] <= max(-math.log(0.99), width) + 1e-6
+
+
+def test_random_tokens_are_said_beside_the_schedule() -> None:
+    """C52."""
+
+    def measured(dataset: str) -> Study:
+        rows = ((off, 1, 10.0), (off, 8, 80.0), (on, 1, 20.0), (on, 8, 60.0))
+        return study(*(make(load, tps, dataset=dataset) for make, load, tps in rows))
+
+    plain, random = measured("sharegpt"), measured("random")
+    assert not any("random tokens" in w for w in build(compare(plain), 8).warnings)
+    assert any("your own prompts" in w for w in build(compare(random), 8).warnings)
+    assert plain.caveat == ""
+    assert "random tokens" in random.caveat

@@ -200,8 +200,8 @@ def test_price_answer() -> None:
     priced = {a.label: price_pairs(found, a, PAID) for a in found.arms}
     sentence, estimate, pair = price_answer(found, priced, 1)
     assert sentence == (
-        "$6.53 instead of $7.44 per 1M output tokens at 1 concurrent with eagle3:4: 12 % less; "
-        "SLO unknown."
+        "$6.53 instead of $7.44 per 1M output tokens at 1 concurrent with eagle3:4: 12 % less "
+        "(one run an arm, so no interval); SLO unknown."
     )
     assert estimate is not None
     assert estimate.basis is Basis.MEASURED
