@@ -143,12 +143,13 @@ def settled(
     The flags of its file stay, and those of `found` join them.
     """
     runs = reading.runs if runs is None else runs
-    own = {r.run_id for r in runs}
+    own = {r.run_id: r.arm for r in runs}
     by_server = {r.run_id for r in runs if r.token_count == "server"}
     kept = [
         f
         for f in (*reading.flags, *found)
         if f.code != "arm_unknown"
+        and not (f.code == "arm_suggested" and f"arm {own.get(f.run_id or '')} " not in f.message)
         and not (f.run_id in own and f.code in checks.CODES)
         and not (f.run_id in by_server and f.code == "retokenised_unchecked")
     ]

@@ -6,6 +6,7 @@ import streamlit as st
 
 from lib.report.format import plain_md
 from lib.results.bundles import Bundle
+from lib.results.fields import ARM, LOADS
 from lib.results.findings import Key
 from lib.results.parsing import counted
 from lib.results.reading import Flag, Reading
@@ -223,9 +224,12 @@ def _converted(key: Key) -> str | None:
 
 
 def _value(run: Run, field: str) -> str | None:
-    value = getattr(run, field, None)
+    if field == ARM:
+        return run.arm
+    is_load = run.load_kind is not None and LOADS.get(field) is run.load_kind
+    value = getattr(run, "offered_load" if is_load else field, None)
     if value is None:
-        return run.arm if field == "arm" else None
+        return None
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 

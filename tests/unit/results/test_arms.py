@@ -8,7 +8,7 @@ import pytest
 from lib.errors import InputError
 from lib.results.arms import assign, parse_rule, parse_set, suggest
 from lib.results.reading import Reading, read
-from lib.run import EDITABLE, LoadKind, SpecState
+from lib.run import EDITABLE, LoadKind, Run, SpecState
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "vllm"
 
@@ -171,3 +171,13 @@ def test_a_value_that_does_not_fit_is_named() -> None:
     with pytest.raises(InputError, match="tensor_parallel = 'two'"):
         parse_set("tp=two")
     assert "usd_per_hour" in EDITABLE
+
+
+def test_what_a_name_suggested_is_no_news_once_another_arm_is_stated() -> None:
+    run = Run(run_id="a", label="k4")
+    suggested = suggest(Reading("x.json", "s", "t", "1", "", (run,), {}, (), None))
+    assert "arm_suggested" in [f.code for f in suggested.flags]
+    stated = assign(suggested, [parse_rule("*=eagle3:2")])
+    assert "arm_suggested" not in [f.code for f in stated.flags]
+    same = assign(suggested, [parse_rule("other*=eagle3:2")])
+    assert "arm_suggested" in [f.code for f in same.flags]
