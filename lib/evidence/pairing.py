@@ -127,7 +127,7 @@ def compare(
     arms = [
         replace(_compare_arm(alike, off, overrides), protocol=protocol)
         for runs in sorted(grouped(on, lambda r: (r.arm, r.load_kind)).values(), key=_arm_order)
-        for protocol, alike in by_protocol(runs).items()
+        for protocol, alike in by_protocol(runs, overrides).items()
     ]
     return Comparison(
         study=study,

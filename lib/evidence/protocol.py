@@ -128,11 +128,11 @@ def belongs(run: Run, on: Sequence[Run], paired: Sequence[Run], overrides: froze
     return True
 
 
-def by_protocol(runs: Sequence[Run]) -> dict[str, list[Run]]:
-    """The runs of one arm by protocol: one part a curve, its name what tells it apart.
+def splits(runs: Sequence[Run]) -> list[str]:
+    """The fields that split the runs of one arm into curves of their own.
 
-    Fields of ONE_CURVE split wherever they vary, the others where two runs at one load contradict
-    each other.
+    Those of ONE_CURVE wherever they vary, the others where two runs at one load contradict each
+    other.
     """
     loads = grouped(runs, lambda r: r.offered_load).values()
     others = (n for names in FIELDS.values() for n in names if n not in OWN_PURPOSE)
@@ -140,6 +140,17 @@ def by_protocol(runs: Sequence[Run]) -> dict[str, list[Run]]:
     names += [
         n for n in others if n not in ONE_CURVE and any(_contradict(known(g, n), n) for g in loads)
     ]
+    return names
+
+
+def by_protocol(
+    runs: Sequence[Run], overrides: frozenset[str] = frozenset()
+) -> dict[str, list[Run]]:
+    """The runs of one arm by protocol: one part a curve, its name what tells it apart.
+
+    A field that a person overrides splits nothing; its difference is printed with the pair.
+    """
+    names = [n for n in splits(runs) if n not in overrides]
     classes = {n: _classes(known(runs, n), n) for n in names}
     return grouped(
         runs,

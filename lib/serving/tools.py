@@ -107,6 +107,9 @@ def mismatch(study: Study, label: str) -> str:
     if used and not set(used) & set(tool.tools):
         said.append(
             f"The study was measured with {', '.join(used)}: runs of another tool do not pair."
+            if used != ["table"]
+            else "The study comes from a file that you mapped, or a table: measure it with the "
+            "tool that wrote that, at the load named here; runs of another tool do not pair."
         )
     return " ".join(said)
 

@@ -3,8 +3,9 @@
 import streamlit as st
 
 from lib.evidence.findings import Findings
-from lib.evidence.protocol import Difference
+from lib.evidence.protocol import FIELDS, Difference, grouped, splits
 from lib.report.format import plain_md
+from lib.run import OFF
 from lib.ui import study
 
 
@@ -27,9 +28,13 @@ def strip(found: Findings) -> None:
             icon=":material/label_off:",
         )
     blocking = [d.field for d in comparison.differences if d.verdict == "blocks"]
+    split = _split(found)
+    blocking += split
     accepted = study.overrides()
     open_fields = [f for f in comparison.not_recorded if f not in study.stated()]
     summary = f"{len(open_fields)} protocol fields not recorded" if open_fields else "Protocol"
+    if apart := [f for f in split if f not in accepted]:
+        summary += f" · arms split by {', '.join(apart)}"
     if not (blocking or accepted or comparison.not_recorded or comparison.notes):
         return
     with st.expander(summary, icon=":material/rule:"):
@@ -55,6 +60,13 @@ def strip(found: Findings) -> None:
             )
         for note in comparison.notes:
             st.caption(plain_md(note))
+
+
+def _split(found: Findings) -> list[str]:
+    """Protocol fields that split an arm into curves, or would without a person's word."""
+    arms = grouped((r for r in found.study.runs if r.arm not in (None, OFF)), lambda r: r.arm)
+    names = {name for runs in arms.values() for name in splits(runs)}
+    return sorted(names & {n for fields in FIELDS.values() for n in fields})
 
 
 def caption(found: Findings) -> None:

@@ -341,3 +341,14 @@ def test_published_ratio_beside_measured_loads() -> None:
 def test_override_of_no_field_is_refused() -> None:
     with pytest.raises(InputError, match="override 'temprature': one of target"):
         compare(study(off(1), on(1)), frozenset({"temprature"}))
+
+
+def test_an_overridden_difference_among_repeats_splits_no_arm() -> None:
+    runs = [make(x, build=b) for x in (1, 8) for b in ("aaa", "bbb") for make in (off, on)]
+    apart = compare(study(*runs))
+    assert {a.protocol for a in apart.arms} == {"build aaa", "build bbb"}
+    assert {len(c.on) for a in apart.arms for c in a.cells} == {1}
+    (together,) = compare(study(*runs), frozenset({"build"})).arms
+    assert [(len(c.off), len(c.on)) for c in together.cells] == [(2, 2), (2, 2)]
+    (difference,) = together.differences
+    assert (difference.field, difference.overridden) == ("build", True)
