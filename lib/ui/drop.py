@@ -27,9 +27,7 @@ MOST_NOTES = 6
 STATED = ("stated", "override")
 WORTH_A_BAR = 3  # files; reading these takes longer than a blink
 LARGE = 2**22  # bytes
-KNOWN_TOOLS = re.compile(
-    r"; (?:known are |python -m lib formats |its (?:keys|columns) can be mapped)"
-)
+KNOWN_TOOLS = re.compile(r"; (?:python -m lib formats |its (?:keys|columns) can be mapped)")
 COMPLETING = (
     "State what the files cannot know: the arm (off, METHOD or METHOD:K), the GPUs, their price. "
     "Cells are filled where a file, label or name says it."

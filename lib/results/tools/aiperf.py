@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from lib.results import checks, redaction
+from lib.results import redaction
 from lib.results.findings import Findings, Flag, Key, build_run, identity
 from lib.results.keys import latency_keys, take
 from lib.results.parsing import as_count, as_dict, as_list, as_number, as_text, flat
@@ -149,7 +149,7 @@ def find(name: str, values: Sequence[object], sha256: str) -> Findings:
         return Findings(TOOL, version, "key aiperf_version", (), flags=(flag,))
     why = "metrics with units" + (", key aiperf_version" if version != OLD else ", was_cancelled")
     found = [_run(export, sha256, position) for position, export in enumerate(held)]
-    return _findings(name, version, why, found)
+    return perf_nodes.findings_of(TOOL, version, why, name, found)
 
 
 def recognise_rows(rows: Rows) -> bool:
@@ -166,28 +166,12 @@ def find_rows(name: str, rows: Rows, sha256: str) -> Findings:
     text = "a CSV of AIPerf: rounded, without load, model and time; import the JSON beside it"
     flag = Flag("csv_says_less", "warns", text, found[0].run_id)
     why = "blocks of metrics with units, AIPerf's columns"
-    return _findings(name, CSV_LEVEL, why, [(found[0], (*found[1], flag), found[2])])
+    read = [(found[0], (*found[1], flag), found[2])]
+    return perf_nodes.findings_of(TOOL, CSV_LEVEL, why, name, read)
 
 
 recognise_text = aiperf_beside.recognise_text
 find_text = aiperf_beside.find_text
-
-_Found = tuple[Run, tuple[Flag, ...], tuple[Key, ...]]
-
-
-def _findings(name: str, version: str, why: str, found: Sequence[_Found]) -> Findings:
-    runs: dict[str, Run] = {}
-    flags: list[Flag] = []
-    keys: dict[Key, None] = {}
-    for run, said, used in found:
-        if run.run_id in runs:
-            text = f"{name} holds a run twice"
-            flags.append(Flag("repeated_in_file", "warns", text, run.run_id))
-            continue
-        runs[run.run_id] = run
-        flags += [*said, *checks.inspect(run)]
-        keys |= dict.fromkeys(used)
-    return Findings(TOOL, version, why, tuple(runs.values()), flags=tuple(flags), keys=tuple(keys))
 
 
 def _run(
@@ -195,7 +179,7 @@ def _run(
     sha256: str,
     position: int,
     gpus: Sequence[aiperf_telemetry.Gpu] | None = None,
-) -> _Found:
+) -> tuple[Run, tuple[Flag, ...], tuple[Key, ...]]:
     """The run of one export with its flags and the keys that it was read from."""
     found = perf_nodes.nodes(export)
     config = _config(as_dict(export.get("input_config")))

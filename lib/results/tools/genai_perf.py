@@ -7,7 +7,7 @@ its files holds the server's own count; nothing says which arm a run is.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lib.results import checks, redaction
+from lib.results import redaction
 from lib.results.findings import Findings, Flag, Key, build_run, identity
 from lib.results.keys import take
 from lib.results.parsing import as_dict, as_list, as_number, as_text, flat
@@ -122,19 +122,8 @@ def find_rows(name: str, rows: Rows, sha256: str) -> Findings:
 def _findings(
     name: str, level: str, why: str, exports: Sequence[Mapping[str, object]], sha256: str
 ) -> Findings:
-    runs: dict[str, Run] = {}
-    flags: list[Flag] = []
-    keys: dict[Key, None] = {}
-    for position, export in enumerate(exports):
-        run, said, used = _run(export, sha256, position)
-        if run.run_id in runs:
-            text = f"{name} holds a run twice"
-            flags.append(Flag("repeated_in_file", "warns", text, run.run_id))
-            continue
-        runs[run.run_id] = run
-        flags += [*said, *checks.inspect(run)]
-        keys |= dict.fromkeys(used)
-    return Findings(TOOL, level, why, tuple(runs.values()), flags=tuple(flags), keys=tuple(keys))
+    read = (_run(export, sha256, position) for position, export in enumerate(exports))
+    return perf_nodes.findings_of(TOOL, level, why, name, read)
 
 
 def _run(

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lib.results.findings import Flag, Key, identity, shorten
+from lib.results import checks
+from lib.results.findings import Findings, Flag, Key, identity, shorten
 from lib.results.keys import latency_keys
 from lib.results.parsing import as_count, as_dict, as_number, as_text
-from lib.run import LoadKind
+from lib.run import LoadKind, Run
 
 Node = dict[str, Any]
 Rows = Sequence[Sequence[str]]
@@ -281,6 +282,23 @@ def limits(written: object) -> str | None:
     return as_text(text[:200])
 
 
-def first_text(values: Iterable[object]) -> str | None:
-    """The first text that is one."""
-    return next((text for v in values if isinstance(v, str) and (text := as_text(v))), None)
+def findings_of(
+    tool: str,
+    version: str,
+    why: str,
+    name: str,
+    read: Iterable[tuple[Run, Sequence[Flag], Sequence[Key]]],
+) -> Findings:
+    """The runs of a file's exports, each once, with their flags and the keys they were read by."""
+    runs: dict[str, Run] = {}
+    flags: list[Flag] = []
+    keys: dict[Key, None] = {}
+    for run, said, used in read:
+        if run.run_id in runs:
+            text = f"{name} holds a run twice"
+            flags.append(Flag("repeated_in_file", "warns", text, run.run_id))
+            continue
+        runs[run.run_id] = run
+        flags += [*said, *checks.inspect(run)]
+        keys |= dict.fromkeys(used)
+    return Findings(tool, version, why, tuple(runs.values()), flags=tuple(flags), keys=tuple(keys))
