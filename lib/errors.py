@@ -10,7 +10,9 @@ DraftworthError
 │   ├── StoreLocked       another process holds it
 │   ├── StudyNotFound     no study of that name
 │   └── ReadOnlyStudy     a published or demo study cannot be changed
-└── NotComparable         the runs do not allow the comparison that was asked for
+├── NotComparable         the runs do not allow the comparison that was asked for
+├── ProbeError            a measurement here cannot be made, or failed
+└── FetchError            an address may not be asked, or did not answer as needed
 
 A message names the input, what is allowed and the way out, in one line.
 """
@@ -67,3 +69,11 @@ class ReadOnlyStudy(StoreError):
 
 class NotComparable(DraftworthError):
     """The runs do not allow the comparison that was asked for."""
+
+
+class ProbeError(DraftworthError):
+    """A measurement here cannot be made, or failed."""
+
+
+class FetchError(DraftworthError):
+    """An address may not be asked, or did not answer as needed."""

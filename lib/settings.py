@@ -58,6 +58,17 @@ SETTINGS: tuple[Setting, ...] = (
         "Folder that is watched: what is dropped there is imported, into the study called as the "
         "folder's first subfolder, else as the folder itself. Empty: none is watched.",
     ),
+    Setting(
+        "DRAFTWORTH_MONITOR_HOSTS",
+        "",
+        "Servers that may be asked, as host:port, host:port. Any port of this machine may be asked "
+        "besides, on the command line and while the dashboard listens on loopback only.",
+    ),
+    Setting(
+        "DRAFTWORTH_MONITOR_DAYS",
+        7,
+        "Days for which the store keeps what the monitor read from servers; 0 keeps none.",
+    ),
 )
 
 
