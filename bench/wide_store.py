@@ -52,7 +52,7 @@ def build(path: Path, requests: int) -> None:
         store.execute(
             f"""
             INSERT INTO requests SELECT r + 1, i * 0.1, 100, 200, 20 + hash(r * 1000 + i) % 200,
-                4 + hash(i * 7919 + r) % 10, 900 + hash(i + r) % 2000, true
+                4 + hash(i * 7919 + r) % 10, 900 + hash(i + r) % 2000, true, NULL, NULL, NULL, NULL
             FROM range({RUNS}) AS _(r), range({each}) AS _(i) ORDER BY r, i
             """
         )

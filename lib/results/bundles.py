@@ -16,8 +16,9 @@ import orjson
 import pyarrow as pa
 
 from lib.errors import FileError
-from lib.results import arms
+from lib.results import arms, gpu_samples
 from lib.results.findings import COUNTS, Beside, Flag
+from lib.results.gpu_samples import GpuSamples
 from lib.results.parsing import as_dict, as_text
 from lib.results.reading import Reading
 from lib.results.token_counts import AGREE, with_server_tokens
@@ -98,7 +99,9 @@ def _completed(
     runs, flags, requests = [], list(reading.flags), dict(reading.requests)
     named = {r.run_id: r.spec_state for r in arms.suggest(reading).runs} if besides else {}
     for run in reading.runs:
-        for said in about(run, reading.name, besides, places):
+        recorded, why_not = _recorded(run, reading.name, besides)
+        flags += why_not
+        for said in (*about(run, reading.name, besides, places), *recorded):
             beside = said.beside
             assert beside is not None
             changed, found = applied(run, said, named[run.run_id])
@@ -128,7 +131,7 @@ def about(run: Run, name: str, besides: Iterable[Reading], places: Places) -> li
     named, near = [], dict[str, list[tuple[int, Reading]]]()
     for said in besides:
         beside, folder = said.beside, folder_of(said.name)
-        if beside is None:
+        if beside is None or beside.gpus is not None:
             continue
         if beside.run_ids or beside.benchmark_id in places.benchmark_ids:
             named += [said] if names(beside, run) else []
@@ -147,6 +150,25 @@ def about(run: Run, name: str, besides: Iterable[Reading], places: Places) -> li
         nearest = [said for distance, said in rows if distance == least]
         found += [(least, nearest[0])] if len(nearest) == 1 else []
     return [*named, *(said for _, said in sorted(found, key=lambda row: row[0]))]
+
+
+def _recorded(run: Run, name: str, besides: Sequence[Reading]) -> tuple[list[Reading], list[Flag]]:
+    """The one record of GPUs in the run's folder or above that covers it; or why there is none."""
+    told = []
+    for said in besides:
+        samples = said.beside.gpus if said.beside else None
+        if samples is not None and _distance(folder_of(said.name), folder_of(name)) is not None:
+            told.append((said, samples.during(run)))
+    if not told or all(getattr(run, field) is not None for field in gpu_samples.FIELDS):
+        return [], []
+    covering = [said for said, during in told if during.fields]
+    if len(covering) == 1:
+        return covering, []
+    first, during = told[0]
+    more = f" and {len(told) - 1} more" if len(told) > 1 else ""
+    why = "more than one record covers the run" if covering else during.said
+    text = f"no memory, power or energy from {first.name}{more}: {why}"
+    return [], [Flag("gpus_not_taken", "warns", text, run.run_id)]
 
 
 def names(beside: Beside, run: Run) -> bool:
@@ -184,6 +206,8 @@ def applied(
     """
     beside = said.beside
     assert beside is not None
+    if beside.gpus is not None:
+        return _with_gpus(run, said, beside.gpus)
     stated = beside.fields.get("spec_state")
     state = named if run.spec_state is SpecState.UNKNOWN else run.spec_state
     contradicts = {state, stated} == {SpecState.ON, SpecState.OFF}
@@ -210,6 +234,15 @@ def applied(
     if filled != run:
         flags.append(_taken(run, filled, new, said))
     return filled, flags
+
+
+def _with_gpus(run: Run, said: Reading, samples: GpuSamples) -> tuple[Run, list[Flag]]:
+    during = samples.during(run)
+    new: dict[str, Any] = {n: v for n, v in during.fields.items() if getattr(run, n) is None}
+    if not new:
+        return run, []
+    text = f"{', '.join(new)} from {said.name} ({during.said})"
+    return replace(run, **new), [Flag("taken_from_beside", "warns", text, run.run_id)]
 
 
 def _taken(run: Run, filled: Run, new: Mapping[str, Any], said: Reading) -> Flag:

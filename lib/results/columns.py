@@ -45,6 +45,10 @@ REQUEST_COLUMNS: dict[str, pa.DataType] = {
     "tpot_ms": pa.float64(),
     "e2e_ms": pa.float64(),
     "ok": pa.bool_(),
+    "drafts": pa.int64(),
+    "draft_tokens": pa.int64(),
+    "accepted_tokens": pa.int64(),
+    "rejected_rounds": pa.int64(),
 }
 
 

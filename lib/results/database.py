@@ -11,7 +11,7 @@ from lib.errors import StoreError, StoreLocked
 from lib.results import upgrade
 
 SCHEMA = Path(__file__).with_name("schema.sql")
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "autoload_known_extensions": False,
     "autoinstall_known_extensions": False,
@@ -56,7 +56,7 @@ def _connect(path: Path) -> duckdb.DuckDBPyConnection:
         holder = re.search(r"PID (\d+)", said)
         who = f"process {holder[1]}" if holder else "another process"
         raise StoreLocked(
-            f"{path}: in use by {who}; stop that, or import through its page, or {WAY_OUT}"
+            f"{path}: in use by {who}; stop that, or work in its pages, or {WAY_OUT}"
         ) from None
 
 
@@ -77,8 +77,8 @@ def _check_schema(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
         row = None
     if row is None:
         raise StoreError(f"{path}: a database, but not a store of this program; {WAY_OUT}")
-    if row[0] == 1:
-        _upgrade(connection, path)
+    if row[0] in upgrade.STEPS:
+        _upgrade(connection, path, row[0])
     elif row[0] != SCHEMA_VERSION:
         raise StoreError(
             f"{path}: a store of version {row[0]}, and this program reads version "
@@ -86,16 +86,16 @@ def _check_schema(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
         )
 
 
-def _upgrade(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+def _upgrade(connection: duckdb.DuckDBPyConnection, path: Path, held: int) -> None:
     connection.begin()
     try:
         schema = SCHEMA.read_text(encoding="utf-8")
-        upgrade.from_version_1(connection, schema, SCHEMA_VERSION)
+        upgrade.STEPS[held](connection, schema, SCHEMA_VERSION)
         connection.commit()
     except duckdb.Error as error:
         with suppress(duckdb.Error):  # a failed commit has rolled back already
             connection.rollback()
         raise StoreError(
-            f"{path}: a store of version 1 that cannot be brought to version {SCHEMA_VERSION} "
+            f"{path}: a store of version {held} that cannot be brought to version {SCHEMA_VERSION} "
             f"({plain_line(error)}); it is as it was; {WAY_OUT}"
         ) from None

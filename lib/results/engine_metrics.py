@@ -209,3 +209,17 @@ ENGINES = (VLLM, SGLANG, TENSORRT_LLM, LLAMA_CPP, LMDEPLOY)
 def engine_named(name: str) -> Engine | None:
     """The engine of a scrape."""
     return next((e for e in ENGINES if e.name == name), None)
+
+
+def accepted_of_verify_calls(
+    verify_calls: int | None, output_tokens: int | None, completed: int | None
+) -> int | None:
+    """SGLang counts verify calls, not accepted tokens: those are what is left of the output.
+
+    Every finished request has one token of its prefill and one bonus token a verify call. None
+    where a count is missing, or they do not fit.
+    """
+    if not verify_calls or output_tokens is None or completed is None:
+        return None
+    left = output_tokens - completed - verify_calls
+    return left if left >= 0 else None

@@ -1,6 +1,7 @@
 """Statements about what runs rest on: files, their flags, and the imports that brought them."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 import pyarrow as pa
@@ -29,6 +30,39 @@ _FLAGS = pa.schema(
     {name: pa.string() for name in ("study", "run_id", "sha256", "code", "severity", "message")}
 )
 Link = tuple[str, str, int, bool]  # run_id, sha256, version, past
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file that runs of a study rest on.
+
+    `runs` counts what the file reported, `imported_at` is UTC without a zone, `kept` says whether
+    the redacted document is in the store.
+    """
+
+    sha256: str
+    name: str
+    tool: str
+    tool_version: str
+    imported_at: datetime
+    imported_by: str
+    runs: int
+    kept: bool
+
+
+@dataclass(frozen=True)
+class Import:
+    """What was brought to a study as one, and can be taken back as one.
+
+    `at` is UTC without a zone. `files` and `runs` count what is left of it, runs that a later
+    import replaced included.
+    """
+
+    id: str
+    at: datetime
+    by: str
+    files: int
+    runs: int
 
 
 def select_shown(cursor: DuckDBPyConnection, study: str, digests: Sequence[str]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from lib.results.gpu_samples import GpuSamples
 from lib.results.secret_text import redact_text
 from lib.run import Run
 
@@ -66,7 +67,8 @@ class Beside:
     the folders below that have no such file of their own. `fields` fill what a run does not state.
     `benchmark_id` is the tool's own name of the one measurement meant, as a run keeps it in
     `extra`: it speaks of no other. `output_tokens`, counted by the server, takes the place of a
-    client's own count. `requests` are the run's per-request records.
+    client's own count. `requests` are the run's per-request records. `gpus` are samples over time:
+    what they say of a run in its folder or below is told by the run's own time.
     """
 
     tools: tuple[str, ...] = ()
@@ -75,6 +77,7 @@ class Beside:
     fields: Mapping[str, Any] = field(default_factory=dict)
     output_tokens: int | None = None
     requests: pa.Table | None = None
+    gpus: GpuSamples | None = None
 
     @property
     def is_of_one_run(self) -> bool:

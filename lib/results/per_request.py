@@ -7,8 +7,10 @@ import numpy as np
 import pyarrow as pa
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
-_COUNTS = ("input_tokens", "output_tokens")
-_ALWAYS = ("arrival_s", *_COUNTS)
+_TOKENS = ("input_tokens", "output_tokens")
+_DRAFTED = ("drafts", "draft_tokens", "accepted_tokens", "rejected_rounds")
+_COUNTS = (*_TOKENS, *_DRAFTED)
+_ALWAYS = ("arrival_s", *_TOKENS)
 
 
 def floats(values: object, scale: float = 1.0) -> Floats | None:
@@ -41,12 +43,17 @@ def table(
     tpot_ms: Floats | None = None,
     e2e_ms: Floats | None = None,
     decode_ms: Floats | None = None,
+    drafts: Floats | None = None,
+    draft_tokens: Floats | None = None,
+    accepted_tokens: Floats | None = None,
+    rejected_rounds: Floats | None = None,
 ) -> pa.Table:
     """The table of a run's requests, in the file's order.
 
     `start_s` is on any clock; arrival_s counts from the earliest. Without `e2e_ms` it is ttft +
     `decode_ms`; without `tpot_ms` it is (e2e - ttft) / (output tokens - 1). Latencies of requests
-    that are not `ok` are null, and so are values that are negative or not finite.
+    that are not `ok` are null, and so are values that are negative or not finite. The four
+    counts of drafts are null too where those of one request contradict each other.
     """
     good = np.fromiter(ok, dtype=bool)
     with np.errstate(all="ignore"):
@@ -62,9 +69,20 @@ def table(
             "ttft_ms": ttft_ms,
             "tpot_ms": tpot_ms,
             "e2e_ms": e2e_ms,
+            **_possible(drafts, draft_tokens, accepted_tokens, rejected_rounds),
         }
         arrays = {n: _column(n, v, good) for n, v in columns.items() if v is not None}
     return pa.table(arrays | {"ok": pa.array(good)})
+
+
+def _possible(*counts: Floats | None) -> dict[str, Floats]:
+    """Columns of _DRAFTED, missing where a request's contradict each other."""
+    held = {n: v for n, v in zip(_DRAFTED, counts, strict=True) if v is not None}
+    missing = np.full_like(next(iter(held.values()), np.empty(0)), np.nan)
+    drafts, tokens, accepted, rejected = (held.get(n, missing) for n in _DRAFTED)
+    wrong = (drafts > tokens) | (accepted > tokens) | (rejected > drafts)
+    wrong |= (accepted > 0) & (drafts == 0)
+    return {n: np.where(wrong, np.nan, v) for n, v in held.items()}
 
 
 def _column(name: str, values: Floats, good: np.ndarray[Any, Any]) -> pa.Array:

@@ -3,6 +3,8 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from duckdb import DuckDBPyConnection
@@ -38,6 +40,25 @@ class RequestSet:
     total: int
     ok: int
     unknown: frozenset[str]
+
+
+Counts = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class RequestAcceptance:
+    """What the requests of one run drafted: arrays of one length, an element a request that is ok.
+
+    `drafts` are rounds that had a draft, `accepted` tokens exclude the bonus, `rejected` rounds
+    kept less than they drafted; the last two arrays are None where one request does not say.
+    `uncounted` requests are ok and state no drafts or no accepted tokens.
+    """
+
+    accepted: Counts
+    drafts: Counts
+    draft_tokens: Counts | None
+    rejected: Counts | None
+    uncounted: int = 0
 
 
 def insert(
@@ -166,3 +187,39 @@ def _within(latency: str) -> str:
     assert latency in LATENCIES
     within = f"{latency} <= ?"
     return f"coalesce({within}, {ONE_TOKEN})" if latency == "tpot_ms" else within
+
+
+def acceptance(
+    cursor: DuckDBPyConnection, sets: Sequence[RequestSet], run_ids: Sequence[str]
+) -> dict[str, RequestAcceptance]:
+    """What the ok requests of each run drafted; runs that none states it of are left out."""
+    wanted = set(run_ids)
+    by_key = {s.key: s for s in sets if s.run_id in wanted and s.ok}
+    if not by_key:
+        return {}
+    rows = cursor.execute(
+        "SELECT request_key, accepted_tokens, drafts, draft_tokens, rejected_rounds FROM requests "
+        f"WHERE request_key BETWEEN {min(by_key):d} AND {max(by_key):d} AND drafts IS NOT NULL "
+        "AND accepted_tokens IS NOT NULL AND ok AND request_key IN (SELECT unnest(?::BIGINT[])) "
+        "ORDER BY request_key",
+        [list(by_key)],
+    ).to_arrow_table()
+    if not len(rows):
+        return {}
+    keys, starts = np.unique(rows["request_key"].to_numpy(), return_index=True)
+    ends = [*starts[1:].tolist(), len(rows)]
+    found = {}
+    for key, start, end in zip(keys.tolist(), starts.tolist(), ends, strict=True):
+        part, held = rows.slice(start, end - start), by_key[key]
+        tokens, rejected = (
+            None if part[n].null_count else part[n].to_numpy()
+            for n in ("draft_tokens", "rejected_rounds")
+        )
+        found[held.run_id] = RequestAcceptance(
+            part["accepted_tokens"].to_numpy(),
+            part["drafts"].to_numpy(),
+            tokens,
+            rejected,
+            held.ok - len(part),
+        )
+    return found

@@ -1,10 +1,10 @@
--- The store's tables. They stay inside what DuckLake accepts: no primary keys and no unique
--- constraints; the transaction that inserts keeps (study, run_id) in `runs`, (study, sha256) in
--- `sources` and (study, import_id) in `imports` unique.
+-- The store's tables; those that are there already stay as they are. They are inside what DuckLake
+-- accepts: no primary keys and no unique constraints; the transaction that inserts keeps (study,
+-- run_id) in `runs`, (study, sha256) in `sources` and (study, import_id) in `imports` unique.
 
 -- One row. Every writing transaction raises `changes`, so two that overlap conflict.
 -- `request_keys` is the last key given to a set of requests.
-CREATE TABLE meta (
+CREATE TABLE IF NOT EXISTS meta (
     schema_version INTEGER,
     store_id VARCHAR,
     changes BIGINT,
@@ -12,7 +12,7 @@ CREATE TABLE meta (
 );
 
 -- `changed` is the value of meta.changes after the study's last change.
-CREATE TABLE studies (
+CREATE TABLE IF NOT EXISTS studies (
     study VARCHAR,
     created_at TIMESTAMP,
     changed BIGINT
@@ -20,7 +20,7 @@ CREATE TABLE studies (
 
 -- A file that at least one run, or past run, rests on. `redacted` is the kept document,
 -- zstd-compressed; `runs` counts what the file reported, 0 for one that lay beside. Times are UTC.
-CREATE TABLE sources (
+CREATE TABLE IF NOT EXISTS sources (
     study VARCHAR,
     sha256 VARCHAR,
     name VARCHAR,
@@ -36,7 +36,7 @@ CREATE TABLE sources (
 -- `started_at` is UTC where zone_known. `version` is the value of meta.changes after the change that
 -- wrote the row, `stated` the fields that a person stated (NULL: not recorded), `carried`
 -- those taken over from the run that this one replaced.
-CREATE TABLE runs (
+CREATE TABLE IF NOT EXISTS runs (
     run_id VARCHAR,
     source_sha256 VARCHAR,
     tool VARCHAR,
@@ -137,7 +137,7 @@ CREATE TABLE runs (
 );
 
 -- Runs that a later import replaced.
-CREATE TABLE past_runs (
+CREATE TABLE IF NOT EXISTS past_runs (
     run_id VARCHAR,
     source_sha256 VARCHAR,
     tool VARCHAR,
@@ -239,8 +239,9 @@ CREATE TABLE past_runs (
 );
 
 -- One row a request. A set's rows lie together and keys rise with time: the zones of a study's
--- requests are few, which its counts rely on.
-CREATE TABLE requests (
+-- requests are few, which its counts rely on. `drafts` are the verify rounds that had a draft,
+-- `rejected_rounds` those that kept less than they drafted; accepted tokens exclude the bonus.
+CREATE TABLE IF NOT EXISTS requests (
     request_key BIGINT,
     arrival_s DOUBLE,
     input_tokens BIGINT,
@@ -248,12 +249,16 @@ CREATE TABLE requests (
     ttft_ms DOUBLE,
     tpot_ms DOUBLE,
     e2e_ms DOUBLE,
-    ok BOOLEAN
+    ok BOOLEAN,
+    drafts BIGINT,
+    draft_tokens BIGINT,
+    accepted_tokens BIGINT,
+    rejected_rounds BIGINT
 );
 
 -- The requests of one run: how many, how many are ok, of how many that is unknown, and of how many
 -- that are ok a latency is. `past` where the run's row names another set, or none.
-CREATE TABLE request_sets (
+CREATE TABLE IF NOT EXISTS request_sets (
     study VARCHAR,
     run_id VARCHAR,
     request_key BIGINT,
@@ -268,7 +273,7 @@ CREATE TABLE request_sets (
 
 -- Which files a run rests on, by the version that brought the file; `past` where that version
 -- belongs to what was replaced.
-CREATE TABLE run_files (
+CREATE TABLE IF NOT EXISTS run_files (
     study VARCHAR,
     run_id VARCHAR,
     sha256 VARCHAR,
@@ -277,7 +282,7 @@ CREATE TABLE run_files (
 );
 
 -- What a file alone knows about itself (run_id NULL) or about one of its runs.
-CREATE TABLE flags (
+CREATE TABLE IF NOT EXISTS flags (
     study VARCHAR,
     run_id VARCHAR,
     sha256 VARCHAR,
@@ -287,7 +292,7 @@ CREATE TABLE flags (
 );
 
 -- What can be taken back as one.
-CREATE TABLE imports (
+CREATE TABLE IF NOT EXISTS imports (
     study VARCHAR,
     import_id VARCHAR,
     imported_at TIMESTAMP,
@@ -295,10 +300,90 @@ CREATE TABLE imports (
 );
 
 -- Fields that a person chose for the leaves of a document: a JSON list and a JSON object.
-CREATE TABLE mappings (
+CREATE TABLE IF NOT EXISTS mappings (
     signature VARCHAR,
     leaves VARCHAR,
     mapping VARCHAR,
     name VARCHAR,
     saved_at TIMESTAMP
+);
+
+-- What a probe measured on one machine, as the document that it wrote. Times are UTC.
+CREATE TABLE IF NOT EXISTS probes (
+    probe_id VARCHAR,
+    taken_at TIMESTAMP,
+    imported_at TIMESTAMP,
+    imported_by VARCHAR,
+    gpu VARCHAR,
+    target VARCHAR,
+    draft VARCHAR,
+    document VARCHAR
+);
+
+-- Rates that a person typed, each version of each: none is updated or deleted. `usd_per_unit` is
+-- what one unit of `currency` was worth on `converted_on`. Times are UTC.
+CREATE TABLE IF NOT EXISTS rates (
+    rate_id VARCHAR,
+    version BIGINT,
+    provider VARCHAR,
+    gpu VARCHAR,
+    term VARCHAR,
+    price_per_gpu_hour DOUBLE,
+    effective_date DATE,
+    currency VARCHAR,
+    usd_per_unit DOUBLE,
+    converted_on DATE,
+    item VARCHAR,
+    source VARCHAR,
+    note VARCHAR,
+    withdrawn BOOLEAN,
+    saved_by VARCHAR,
+    saved_at TIMESTAMP
+);
+
+-- Scenarios, each save a version of its name: none is updated or deleted. `parameters` is a JSON
+-- object in canonical form, `hash` that of it. Times are UTC.
+CREATE TABLE IF NOT EXISTS scenarios (
+    name VARCHAR,
+    version BIGINT,
+    parameters VARCHAR,
+    hash VARCHAR,
+    note VARCHAR,
+    saved_by VARCHAR,
+    saved_at TIMESTAMP
+);
+
+-- What a watched server's engines had counted at `at_s` (Unix time), one row a scrape an engine:
+-- counters as they were read, gauges, and latency histograms, `_edges` in seconds as one text.
+CREATE TABLE IF NOT EXISTS samples (
+    endpoint VARCHAR,
+    replica VARCHAR,
+    engine VARCHAR,
+    at_s DOUBLE,
+    started_s DOUBLE,
+    drafts BIGINT,
+    draft_tokens BIGINT,
+    accepted_tokens BIGINT,
+    accepted_per_position BIGINT[],
+    input_tokens BIGINT,
+    output_tokens BIGINT,
+    completed BIGINT,
+    preemptions BIGINT,
+    running DOUBLE,
+    waiting DOUBLE,
+    kv_use DOUBLE,
+    tau DOUBLE,
+    stated_tps DOUBLE,
+    ttft_count BIGINT,
+    ttft_sum_s DOUBLE,
+    ttft_edges VARCHAR,
+    ttft_counts BIGINT[],
+    tpot_count BIGINT,
+    tpot_sum_s DOUBLE,
+    tpot_edges VARCHAR,
+    tpot_counts BIGINT[],
+    e2e_count BIGINT,
+    e2e_sum_s DOUBLE,
+    e2e_edges VARCHAR,
+    e2e_counts BIGINT[]
 );

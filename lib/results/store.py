@@ -1,59 +1,45 @@
 """The store: studies with their runs, requests and files, in one embedded DuckDB file."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from io import BytesIO
 from pathlib import Path
-from threading import Lock
 from uuid import uuid4
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from lib.errors import InputError, ReadOnlyStudy, StoreError, StudyNotFound
-from lib.results import changes, files, mappings, published, requests, tables
+from lib.errors import InputError, ReadOnlyStudy, StudyNotFound
+from lib.results import changes, exports, files, published, requests, tables
 from lib.results.changes import Added, Origin, Undone
-from lib.results.columns import KINDS, REQUEST_COLUMNS, checked, runs_to_table
-from lib.results.database import open_database, plain_line
+from lib.results.columns import checked, runs_to_table
+from lib.results.database import open_database
+from lib.results.exports import EXPORTS, OF_NO_STUDY
+from lib.results.files import Import, Source
 from lib.results.findings import Flag
+from lib.results.kept import Kept
 from lib.results.mappings import SavedMapping
+from lib.results.probes import StoredProbe
 from lib.results.reading import Reading
 from lib.results.recall import Recall
-from lib.results.requests import RequestSet
+from lib.results.requests import RequestAcceptance, RequestSet
 from lib.run import EDITABLE, Run, Slo, Study
 from lib.settings import store_path
 
 __all__ = [
     "EXPORTS",
+    "OF_NO_STUDY",
     "Added",
     "Import",
     "RequestCounts",
     "SavedMapping",
     "Source",
     "Store",
+    "StoredProbe",
     "Undone",
     "study_name",
 ]
 
 STUDY_NAME_LENGTH = 80
-_OF_STUDY = "(? IS NULL OR {0}.study = ?)"
-_REQUEST = ", ".join(f"rows.{name}" for name in REQUEST_COLUMNS)
-EXPORTS = {
-    "runs": f"SELECT {', '.join(KINDS)} FROM runs "
-    f"WHERE {_OF_STUDY.format('runs')} ORDER BY study, run_id",
-    "requests": f"SELECT sets.study, sets.run_id, {_REQUEST} "
-    "FROM requests AS rows JOIN request_sets AS sets USING (request_key) "
-    f"WHERE NOT sets.past AND {_OF_STUDY.format('sets')}",
-    "sources": "SELECT study, sha256, name, tool, tool_version, imported_at, imported_by, runs "
-    f"FROM sources WHERE {files.SHOWN} AND {_OF_STUDY.format('sources')} "
-    "ORDER BY study, imported_at, name",
-    "flags": "SELECT study, run_id, sha256, code, severity, message "
-    f"FROM flags WHERE {files.FLAG_SHOWN} AND {_OF_STUDY.format('flags')} "
-    "ORDER BY study, sha256, run_id, code, message",
-}  # each takes a study's name, twice; NULL stands for all of them
 
 
 @dataclass(frozen=True)
@@ -64,40 +50,7 @@ class RequestCounts:
     good: int
 
 
-@dataclass(frozen=True)
-class Source:
-    """A file that runs of a study rest on.
-
-    `runs` counts what the file reported, `imported_at` is UTC without a zone, `kept` says whether
-    the redacted document is in the store.
-    """
-
-    sha256: str
-    name: str
-    tool: str
-    tool_version: str
-    imported_at: datetime
-    imported_by: str
-    runs: int
-    kept: bool
-
-
-@dataclass(frozen=True)
-class Import:
-    """What was brought to a study as one, and can be taken back as one.
-
-    `at` is UTC without a zone. `files` and `runs` count what is left of it, runs that a later
-    import replaced included.
-    """
-
-    id: str
-    at: datetime
-    by: str
-    files: int
-    runs: int
-
-
-class Store:
+class Store(Kept):
     """One root connection; a cursor per call, since a DuckDB connection serves one thread.
 
     Writers take turns. Each write is one transaction, all of it or none, and moves the study's
@@ -105,8 +58,7 @@ class Store:
     """
 
     def __init__(self, root: duckdb.DuckDBPyConnection) -> None:
-        self._root = root
-        self._writing = Lock()
+        super().__init__(root)
         self._runs: Recall[tuple[Run, ...]] = Recall()
         self._sets: Recall[tuple[RequestSet, ...]] = Recall()
 
@@ -118,10 +70,6 @@ class Store:
         store of this version. A process opens a store once and shares it between its threads.
         """
         return cls(open_database(store_path() if path is None else path))
-
-    def close(self) -> None:
-        """Release the file to other processes."""
-        self._root.close()
 
     def add(
         self,
@@ -254,12 +202,25 @@ class Store:
         lacks a latency that a limit is set on. A reply of one token has no TPOT to exceed.
         """
         with self._cursor() as cursor:
-            changed = tables.select_changed(cursor, study)
-            if changed is None:
-                return {}
-            sets = self._sets.get(study, changed, lambda: requests.select_sets(cursor, study))
-            counts = requests.count(cursor, sets, run_ids, slo.limits)
+            counts = requests.count(cursor, self._sets_of(cursor, study), run_ids, slo.limits)
         return {run_id: RequestCounts(total, good) for run_id, (total, good) in counts.items()}
+
+    def request_acceptance(
+        self, study: str, run_ids: Sequence[str]
+    ) -> dict[str, RequestAcceptance]:
+        """What each run's requests drafted and accepted, of those that are ok.
+
+        A run is left out where none of its stored records states drafts and accepted tokens.
+        """
+        with self._cursor() as cursor:
+            return requests.acceptance(cursor, self._sets_of(cursor, study), run_ids)
+
+    def _sets_of(self, cursor: duckdb.DuckDBPyConnection, study: str) -> tuple[RequestSet, ...]:
+        """The current request sets of a study; none where the store does not hold it."""
+        changed = tables.select_changed(cursor, study)
+        if changed is None:
+            return ()
+        return self._sets.get(study, changed, lambda: requests.select_sets(cursor, study))
 
     def sources(self, study: str) -> tuple[Source, ...]:
         """The files of a study in the order of their import. Raises StudyNotFound."""
@@ -287,67 +248,18 @@ class Store:
             Flag(code, severity, message, run_id) for _, run_id, _, code, severity, message in rows
         )
 
-    def save_mapping(
-        self, signature: str, leaves: Sequence[str], mapping: Mapping[str, str], name: str
-    ) -> None:
-        """Keep which field a person chose for which leaf of documents of one signature.
-
-        It takes the place of an earlier mapping of that signature. Raises InputError.
-        """
-        with self._transaction() as cursor:
-            tables.begin_change(cursor)
-            mappings.save(cursor, signature, leaves, mapping, name)
-
-    def mappings(self) -> tuple[SavedMapping, ...]:
-        """The saved mappings, the newest first."""
-        with self._cursor() as cursor:
-            return mappings.select(cursor)
-
-    def delete_mapping(self, signature: str) -> None:
-        """Forget a saved mapping. Raises InputError where there is none."""
-        with self._transaction() as cursor:
-            tables.begin_change(cursor)
-            mappings.delete(cursor, signature)
-
     def export(self, table: str, study: str | None = None) -> bytes:
-        """One of the tables of EXPORTS as Parquet, of one study or of all; no kept documents.
+        """A table of EXPORTS, of one study or of all, or one of OF_NO_STUDY, as Parquet.
 
-        Raises InputError for another table, StudyNotFound.
+        No kept files are in them. Raises InputError for another table, StudyNotFound.
         """
-        if table not in EXPORTS:
-            raise InputError(f"table {table!r}: one of {', '.join(EXPORTS)}")
-        sink = BytesIO()
+        allowed = (*EXPORTS, *OF_NO_STUDY) if study is None else tuple(EXPORTS)
+        if table not in allowed:
+            raise InputError(f"table {table!r}: one of {', '.join(allowed)}")
         with self._cursor() as cursor:
             if study is not None and not tables.has_study(cursor, study):
                 raise _not_found(cursor, study)
-            batches = cursor.execute(EXPORTS[table], [study, study]).to_arrow_reader()
-            with pq.ParquetWriter(sink, batches.schema, compression="zstd") as writer:
-                for batch in batches:
-                    writer.write_batch(batch)
-        return sink.getvalue()
-
-    @contextmanager
-    def _cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        try:
-            cursor = self._root.cursor()
-            try:
-                yield cursor
-            finally:
-                cursor.close()
-        except duckdb.Error as error:
-            raise StoreError(f"the store could not do that: {plain_line(error)}") from error
-
-    @contextmanager
-    def _transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        with self._writing, self._cursor() as cursor:
-            cursor.begin()
-            try:
-                yield cursor
-                cursor.commit()
-            except BaseException:
-                with suppress(duckdb.Error):  # a failed commit has rolled back already
-                    cursor.rollback()
-                raise
+            return exports.parquet(cursor, table, study)
 
 
 def _origin(import_id: str | None, by: str) -> Origin:

@@ -29,7 +29,7 @@ ALIKE = (
 )
 RATE_DROP = 0.2
 TAU_MARGIN = 1.02
-# Without an interval, arms within 1 % of the better one are told as tied everywhere.
+# On one run each, arms within 1 % of the better one are tied, within 5 % launches may do it.
 NOISE = (0.01, 0.05)
 
 
@@ -47,6 +47,11 @@ def inspect(runs: Sequence[Run]) -> tuple[Flag, ...]:
         *_by_batch(usable),
         *_within_noise(strict),
     )
+
+
+def within(share: float, log_ratio: float) -> bool:
+    """Whether the worse of two arms is at most that share below the better one."""
+    return abs(log_ratio) <= -math.log1p(-share) + 1e-9
 
 
 def copies(runs: Iterable[Run]) -> dict[str, str]:
@@ -184,7 +189,7 @@ def _within_noise(pairs: Sequence[Pair]) -> Iterator[Flag]:
         if sides is None or on[0].output_tps_sd is not None:
             continue
         ratio = sides[1][0] / sides[0][0]
-        if NOISE[0] < abs(ratio - 1) <= NOISE[1]:
+        if within(NOISE[1], math.log(ratio)) and not within(NOISE[0], math.log(ratio)):
             found.setdefault(on[0].arm, []).append((ratio, on[0]))
     for arm, near in found.items():
         text = (

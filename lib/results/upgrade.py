@@ -5,6 +5,7 @@ from duckdb import DuckDBPyConnection
 from lib.results.requests import TOTALS
 
 _TABLES_1 = ("meta", "studies", "sources", "runs", "requests")
+_REQUEST_COUNTS_3 = ("drafts", "draft_tokens", "accepted_tokens", "rejected_rounds")
 
 
 def from_version_1(cursor: DuckDBPyConnection, schema: str, version: int) -> None:
@@ -46,3 +47,17 @@ def from_version_1(cursor: DuckDBPyConnection, schema: str, version: int) -> Non
     )
     for table in (*_TABLES_1, "keys"):
         cursor.execute(f"DROP TABLE {table}_1")
+
+
+def from_version_2(cursor: DuckDBPyConnection, schema: str, version: int) -> None:
+    """Add the tables and columns that version 2 had not.
+
+    Its requests say nothing of drafts: a file that does must be imported again.
+    """
+    cursor.execute(schema)
+    for column in _REQUEST_COUNTS_3:
+        cursor.execute(f"ALTER TABLE requests ADD COLUMN {column} BIGINT")
+    cursor.execute("UPDATE meta SET schema_version = ?", [version])
+
+
+STEPS = {1: from_version_1, 2: from_version_2}  # each leads to the present version at once

@@ -13,6 +13,7 @@ from lib.results.tools import (
     aiperf,
     genai_bench,
     genai_perf,
+    gpu_record,
     guidellm,
     guidellm_csv,
     guidellm_early,
@@ -53,6 +54,7 @@ READERS: tuple[ModuleType, ...] = (
     specforge,
     spec_bench,
     prometheus,
+    gpu_record,
 )
 KNOWN = f"{', '.join(reader.TITLE for reader in READERS)}, tables with one row a run"
 LISTED = "python -m lib formats lists what is read"

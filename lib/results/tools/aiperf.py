@@ -15,7 +15,7 @@ from lib.results.findings import Findings, Flag, Key, build_run, identity
 from lib.results.keys import latency_keys, take
 from lib.results.parsing import as_count, as_dict, as_list, as_number, as_text, flat
 from lib.results.token_counts import CLIENT, SERVER, with_server_tokens
-from lib.results.tools import aiperf_beside, aiperf_telemetry, perf_nodes
+from lib.results.tools import aiperf_beside, aiperf_records, aiperf_telemetry, perf_nodes
 from lib.results.tools.perf_nodes import MEASURED_KEYS, Nodes, Rows
 from lib.run import LoadKind, Run, SpecState
 
@@ -111,7 +111,7 @@ LEVELS: Mapping[str, tuple[Key, ...]] = {
     "0.13": (*_NEW, *_USAGE_KEYS, *_SPEC_KEYS, *_USAGE_FOLLOWS),
     CSV_LEVEL: (*_SHARED, *_USAGE_KEYS, *_SPEC_KEYS, *_USAGE_FOLLOWS),
     aiperf_beside.SERVER_LEVEL: (*aiperf_beside.SERVER_KEYS, *aiperf_beside.SERVER_FOLLOWS),
-    aiperf_beside.RECORDS_LEVEL: (*aiperf_beside.RECORD_KEYS, *aiperf_beside.RECORD_FOLLOWS),
+    aiperf_records.RECORDS_LEVEL: (*aiperf_records.RECORD_KEYS, *aiperf_records.RECORD_FOLLOWS),
 }
 _WAYS = (
     "import server_metrics_export.json of the run beside it, or let AIPerf use the server's "

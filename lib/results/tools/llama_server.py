@@ -202,15 +202,17 @@ def _request(response: Record) -> Record:
     }
 
 
+_SUMMED = {
+    "output_tokens": "completion_tokens",
+    "input_tokens": "prompt_tokens",
+    "draft_tokens": "draft_n",
+    "accepted_tokens": "draft_n_accepted",
+}
+
+
 def _summed(requests: Sequence[Record]) -> dict[str, Any]:
-    names = {
-        "output_tokens": "completion_tokens",
-        "input_tokens": "prompt_tokens",
-        "draft_tokens": "draft_n",
-        "accepted_tokens": "draft_n_accepted",
-    }
     return {
-        **{field: _total(r.get(key) for r in requests) for field, key in names.items()},
+        **{field: _total(r.get(key) for r in requests) for field, key in _SUMMED.items()},
         "tpot_ms_mean": _mean(
             _per_token(r.get("predicted_ms"), r.get("completion_tokens")) for r in requests
         ),
@@ -253,9 +255,9 @@ def _requests(requests: Sequence[Record]) -> pa.Table | None:
     if len(requests) < 2:
         return None
     good = [r.get("ok") is not False for r in requests]
-    names = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens"}
     columns = {
-        f: per_request.floats([as_number(r.get(k)) for r in requests]) for f, k in names.items()
+        field: per_request.floats([as_number(r.get(key)) for r in requests])
+        for field, key in _SUMMED.items()
     }
     tpot = [_per_token(r.get("predicted_ms"), r.get("completion_tokens")) for r in requests]
     return per_request.table(

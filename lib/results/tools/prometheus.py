@@ -10,7 +10,12 @@ from typing import Any
 
 from lib.errors import UnreadableFile
 from lib.results import checks, exposition, keys, redaction
-from lib.results.engine_metrics import ENGINES, Engine, engine_named
+from lib.results.engine_metrics import (
+    ENGINES,
+    Engine,
+    accepted_of_verify_calls,
+    engine_named,
+)
 from lib.results.exposition import Values
 from lib.results.findings import Findings, Flag, Key, Scrape, build_run, identity, shorten
 from lib.results.naming import LARGEST_K
@@ -190,14 +195,11 @@ def _silence(
 
 
 def _verified(fields: dict[str, Any]) -> list[tuple[str, str]]:
-    """SGLang counts verify calls, not accepted tokens: those are what is left of the output.
-
-    Every finished request has one token of its prefill and one bonus token a verify call.
-    """
     drafts, tokens, requests = (fields.get(f) for f in ("drafts", "output_tokens", "completed"))
-    if not drafts or tokens is None or requests is None or tokens < requests + drafts:
+    accepted = accepted_of_verify_calls(drafts, tokens, requests)
+    if accepted is None:
         return []
-    fields["accepted_tokens"] = tokens - requests - drafts
+    fields["accepted_tokens"] = accepted
     text = (
         f"accepted tokens are {tokens:,} generated less {requests:,} of prefill and {drafts:,} "
         "bonus tokens; requests still running bias them a little"

@@ -79,7 +79,7 @@ def find(name: str, values: Sequence[object], sha256: str) -> Findings:
         run_id = identity(TOOL, sha256, model)
         choices = [as_dict(c) for a in answers for c in as_list(a.get("choices"))]
         fields, notes, level = _fields(choices)
-        if (table := _requests(choices)) is not None:
+        if (table := _requests(choices, fields.get("accepted_tokens"))) is not None:
             tables[run_id] = table
         run, found = build_run(
             fields
@@ -196,7 +196,8 @@ def _accepted(
     return found, [("bonus_settled", text)]
 
 
-def _requests(choices: Sequence[Record]) -> pa.Table | None:
+def _requests(choices: Sequence[Record], accepted: int | None) -> pa.Table | None:
+    """A row a turn; `accepted` are the tokens accepted in all of them, where that is settled."""
     tokens, seconds = _all(choices, "new_tokens"), _all(choices, "wall_time")
     if len(tokens) < 2 or len(tokens) != len(seconds):
         return None
@@ -204,4 +205,27 @@ def _requests(choices: Sequence[Record]) -> pa.Table | None:
         np.ones(len(tokens), dtype=bool),
         output_tokens=per_request.floats(tokens),
         e2e_ms=per_request.floats(seconds, 1e3),
+        **({} if accepted is None else _drafted(choices, accepted)),
     )
+
+
+def _drafted(choices: Sequence[Record], accepted: int) -> dict[str, per_request.Floats | None]:
+    """Rounds and accepted tokens of each turn.
+
+    The lengths of a question's turns stand in one list: `decoding_steps` say where a turn ends.
+    """
+    bonus = 1 if sum(_all(choices, "accept_lengths")) > accepted else 0
+    rounds, kept = list[float | None](), list[float | None]()
+    for choice in choices:
+        lengths = _numbers(choice.get("accept_lengths"))
+        turns = len(_numbers(choice.get("new_tokens")))
+        steps = [int(n) for n in _numbers(choice.get("decoding_steps"))]
+        steps = [len(lengths)] if turns == 1 else steps
+        if len(steps) != turns or sum(steps) != len(lengths):
+            rounds += [None] * turns
+            kept += [None] * turns
+            continue
+        ends = np.cumsum(steps).tolist()
+        rounds += steps
+        kept += [sum(lengths[e - n : e]) - bonus * n for e, n in zip(ends, steps, strict=True)]
+    return {"drafts": per_request.floats(rounds), "accepted_tokens": per_request.floats(kept)}

@@ -686,3 +686,42 @@ def test_a_csv_may_hold_anything() -> None:
 
 def test_it_is_a_reader() -> None:
     assert aiperf in tools.READERS
+
+
+HELD = {"num_spec_steps": 20, "num_draft_tokens": 80, "num_accepted_draft_tokens": 44}
+FULL = HELD | {
+    "num_spec_tokens": 4,
+    "acceptance_histogram": {"0": 4, "1": 4, "2": 3, "3": 2, "4": 7},
+}
+
+
+@pytest.mark.parametrize(
+    ("held", "rejected"),
+    [
+        (HELD, None),
+        (FULL, 13),  # 20 steps, 7 of which kept all four
+        (FULL | {"acceptance_histogram": {"0": 3, "4": 9}}, None),  # not 20 steps
+        (FULL | {"num_draft_tokens": 79}, None),  # one step drafted fewer, which is not said
+        (FULL | {"num_spec_tokens": None}, None),
+        (
+            {"num_spec_steps": 3, "num_draft_tokens": 7, "num_accepted_draft_tokens": 4}
+            | {"per_step_accepted": [2, 0, 2], "per_step_drafted": [2, 2, 3]},
+            2,
+        ),
+        ({"num_spec_steps": 0, "num_draft_tokens": 0, "num_accepted_draft_tokens": 0}, 0),
+    ],
+)
+def test_a_record_says_what_its_request_drafted(held: Export, rejected: int | None) -> None:
+    def change(rows: list[Export]) -> None:
+        rows[0]["spec_decode_acceptance"] = held
+        rows[1]["spec_decode_acceptance"] = HELD | {"num_draft_tokens": 10}  # below the accepted
+
+    beside = records(change).beside
+    assert beside is not None
+    assert beside.requests is not None
+    first, second, third = beside.requests.slice(0, 3).to_pylist()
+    names = ("drafts", "draft_tokens", "accepted_tokens", "rejected_rounds")
+    keys = ("num_spec_steps", "num_draft_tokens", "num_accepted_draft_tokens")
+    assert [first.get(n) for n in names] == [*(held[k] for k in keys), rejected]
+    for row in (second, third):
+        assert [row.get(n) for n in names] == [None] * 4

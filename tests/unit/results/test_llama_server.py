@@ -209,3 +209,12 @@ def test_other_files_are_not_claimed() -> None:
     assert not llama_server.recognise_text("n_drafted and n_accept are words here")
     with pytest.raises(UnknownFormat):
         read("x.json", b'{"predicted_n": 5}')
+
+
+def test_each_response_says_what_it_drafted_but_not_in_how_many_rounds() -> None:
+    documents = (response(50, 0, 0), response(60, 40, 30))
+    found = read("r.jsonl", b"\n".join(json.dumps(d).encode() for d in documents))
+    table = found.requests[found.runs[0].run_id]
+    assert table["draft_tokens"].to_pylist() == [None, 40]
+    assert table["accepted_tokens"].to_pylist() == [None, 30]
+    assert "drafts" not in table.column_names

@@ -94,3 +94,32 @@ def test_other_files_are_not_claimed() -> None:
     assert not spec_bench.recognise([{"choices": [{"new_tokens": [], "wall_time": []}]}])
     assert not spec_bench.recognise([])
     assert not spec_bench.recognise([[]])
+
+
+def drafted(*answers: dict[str, Any]) -> tuple[list[int | None], list[int | None]]:
+    found = reading(*answers)
+    table = found.requests[found.runs[0].run_id]
+    return table["drafts"].to_pylist(), table["accepted_tokens"].to_pylist()
+
+
+@pytest.mark.parametrize("bonus", [0, 1])
+def test_each_turn_has_its_rounds_and_accepted_tokens(bonus: int) -> None:
+    """[3, 2, 4, 1] and so on with the bonus: 25 tokens in 10 rounds, 15 of them accepted."""
+    lengths = [n - bonus for n in ROUNDS]
+    single, double = answer(lengths, [500]), answer(lengths, [250, 250], decoding_steps=[110, 90])
+    first = sum(ROUNDS[:110]) - 110
+    assert drafted(single, double) == ([200, 110, 90], [300, first, 300 - first])
+
+
+def test_turns_that_nothing_tells_apart_have_no_counts() -> None:
+    unknown = answer(ROUNDS, [250, 250])
+    wrong = answer(ROUNDS, [250, 250], decoding_steps=[100, 90])
+    assert drafted(answer(ROUNDS, [500]), unknown, wrong) == (
+        [200, *[None] * 4],
+        [300, *[None] * 4],
+    )
+
+
+def test_a_doubtful_list_gives_no_counts_by_turn() -> None:
+    found = reading(answer(ROUNDS, [900]), answer(ROUNDS, [900]))
+    assert "drafts" not in found.requests[found.runs[0].run_id].column_names

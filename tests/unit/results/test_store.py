@@ -548,7 +548,7 @@ def foreign_database(path: Path) -> None:
 def newer_store(path: Path) -> None:
     Store.open(path).close()
     with duckdb.connect(str(path)) as connection:
-        connection.execute("UPDATE meta SET schema_version = 3")
+        connection.execute("UPDATE meta SET schema_version = 4")
 
 
 @pytest.mark.parametrize(
@@ -558,7 +558,7 @@ def newer_store(path: Path) -> None:
         (lambda path: path.write_bytes(b""), "not a store"),
         (lambda path: path.mkdir(), "not a store"),
         (foreign_database, "not a store of this program"),
-        (newer_store, "a store of version 3, and this program reads version 2"),
+        (newer_store, "a store of version 4, and this program reads version 3"),
     ],
     ids=["text", "empty", "folder", "foreign", "newer"],
 )
@@ -701,3 +701,32 @@ def test_a_process_killed_at_any_moment_leaves_each_file_whole_or_absent(tmp_pat
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert check_each_file_whole_or_absent(path) >= 6
+
+
+def test_what_requests_drafted_comes_back_by_run(store: Store) -> None:
+    counts = {
+        "ok": [True, True, False, True],
+        "drafts": [10, 20, 30, None],
+        "draft_tokens": [30, 60, 90, None],
+        "accepted_tokens": [12, 40, 50, None],
+        "rejected_rounds": [8, 14, 20, None],
+    }
+    partly = {"drafts": [5, 6], "accepted_tokens": [4, 3], "rejected_rounds": [None, 2]}
+    tables = {
+        "counted": some_requests(4, **counts),
+        "partly": some_requests(2, **partly),
+        "none": some_requests(2),
+        "without rounds": some_requests(2, draft_tokens=[9, 9], accepted_tokens=[4, 3]),
+    }
+    store.add(a_reading("a.json", *map(a_run, tables), requests=tables), "s")
+    found = store.request_acceptance("s", list(tables))
+    assert sorted(found) == ["counted", "partly"]
+    assert found["counted"].accepted.tolist() == [12, 40]
+    assert found["counted"].drafts.tolist() == [10, 20]
+    assert found["counted"].draft_tokens.tolist() == [30, 60]  # type: ignore[union-attr]
+    assert found["counted"].rejected.tolist() == [8, 14]  # type: ignore[union-attr]
+    assert found["counted"].uncounted == 1
+    assert (found["partly"].draft_tokens, found["partly"].rejected) == (None, None)
+    assert sorted(store.request_acceptance("s", ["partly"])) == ["partly"]
+    assert store.request_acceptance("another", ["counted"]) == {}
+    assert exported(store, "requests")["rejected_rounds"].to_pylist().count(None) == 6

@@ -1,4 +1,4 @@
-"""A store of version 1 opens with all it held, and can do what it could not."""
+"""A store of an older version opens with all it held, and can do what it could not."""
 
 from datetime import datetime
 from pathlib import Path
@@ -111,10 +111,81 @@ def test_an_upgrade_that_fails_leaves_the_store_as_it_was(
     path = tmp_path / "store.duckdb"
     make_version_1(path)
     monkeypatch.setattr(upgrade, "TOTALS", "no_such_column")
-    with pytest.raises(StoreError, match="cannot be brought to version 2") as caught:
+    with pytest.raises(StoreError, match="version 1 that cannot be brought to version 3") as caught:
         Store.open(path)
     assert "\n" not in str(caught.value)
     monkeypatch.undo()
     store = Store.open(path)
     assert len(store.study("s").runs) == 3
     store.close()
+
+
+COUNTS = ("drafts", "draft_tokens", "accepted_tokens", "rejected_rounds")
+TABLES_2 = ("sources", "runs", "requests", "request_sets", "run_files", "flags", "imports")
+
+
+def make_version_2(path: Path) -> None:
+    """What version 2 wrote: no counts of drafts by request, and four tables less."""
+    store = Store.open(path)
+    reading = a_reading("a.json", a_run("1"), a_run("2"), requests={"1": some_requests(3)})
+    store.add(reading, "s", "ann", import_id="first")
+    store.add(a_reading("b.json", a_run("3"), requests={"3": some_requests(2)}), "s")
+    store.close()
+    with duckdb.connect(str(path)) as connection:
+        for column in COUNTS:
+            connection.execute(f"ALTER TABLE requests DROP COLUMN {column}")
+        for table in ("probes", "rates", "scenarios", "samples"):
+            connection.execute(f"DROP TABLE {table}")
+        connection.execute("UPDATE meta SET schema_version = 2")
+
+
+def rows_of(path: Path) -> dict[str, list[tuple[object, ...]]]:
+    with duckdb.connect(str(path), read_only=True) as connection:
+        return {t: connection.execute(f"SELECT * FROM {t}").fetchall() for t in TABLES_2}
+
+
+def test_a_store_of_version_2_keeps_all_it_held(tmp_path: Path) -> None:
+    path = tmp_path / "store.duckdb"
+    make_version_2(path)
+    before = rows_of(path)
+    for _ in range(2):  # the second time it is of this version already
+        Store.open(path).close()
+        unknown = (None,) * len(COUNTS)
+        requests = [(*row, *unknown) for row in before["requests"]]
+        assert rows_of(path) == before | {"requests": requests}
+    with duckdb.connect(str(path), read_only=True) as connection:
+        described = {
+            table: connection.execute(f"DESCRIBE {table}").fetchall()
+            for table in ("requests", "probes", "rates", "scenarios", "samples")
+        }
+    fresh = duckdb.connect()
+    fresh.execute(database.SCHEMA.read_text())
+    for table, columns in described.items():
+        assert columns == fresh.execute(f"DESCRIBE {table}").fetchall()
+
+
+def test_a_store_of_version_2_takes_counts_by_request(tmp_path: Path) -> None:
+    path = tmp_path / "store.duckdb"
+    make_version_2(path)
+    store = Store.open(path)
+    assert store.request_acceptance("s", ["1", "2", "3"]) == {}
+    counted = some_requests(2, drafts=[10, 20], accepted_tokens=[5, 40])
+    store.add(a_reading("c.json", a_run("4"), requests={"4": counted}), "s")
+    found = store.request_acceptance("s", ["1", "4"])
+    assert {run_id: r.accepted.tolist() for run_id, r in found.items()} == {"4": [5, 40]}
+    assert store.undo("s", "first") == Undone(2, 0)
+    assert exported(store, "requests", "s").num_rows == 4
+    store.close()
+
+
+def test_a_store_of_version_2_that_cannot_be_upgraded_is_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "store.duckdb"
+    make_version_2(path)
+    before = rows_of(path)
+    monkeypatch.setattr(upgrade, "_REQUEST_COUNTS_3", ("drafts", "ok"))
+    with pytest.raises(StoreError, match="version 2 that cannot be brought to version 3") as caught:
+        Store.open(path)
+    assert "\n" not in str(caught.value)
+    assert rows_of(path) == before
