@@ -312,6 +312,11 @@ def of_name(
 ) -> Acceptance:
     """From one number as an engine prints it; topk above 1 is a tree. Raises InputError."""
     tree = topk > 1
+    if tree and name.gamma_matters:
+        raise InputError(
+            f"{name.called} of a tree: it is over the draft tokens of the tree, not over γ; choose "
+            "a name that is an accepted length, or top-k 1 for a chain"
+        )
     tau = name.tau(value, gamma)
     shown = f"{value:g} %" if name.percent else f"{value:g}"
     alpha = Ratio(theory.alpha_from_tau(tau, gamma), Method.LENGTH) if gamma and not tree else None

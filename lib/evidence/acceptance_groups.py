@@ -1,16 +1,17 @@
 """The runs of a study as groups that share one acceptance, and what the groups say together."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
 from lib.estimate import Basis
 from lib.evidence.acceptance import Acceptance, of_lengths, of_run
+from lib.evidence.acceptance_requests import SEVERAL, ByRun, with_requests
 from lib.run import LoadKind, Run, Study
 from lib.theory import mixing
 
 RATE_DROPS = 0.2
-SEVERAL = "several draft lengths among these runs: τ only"
 
 
 @dataclass(frozen=True, order=True)
@@ -59,8 +60,11 @@ class Group:
         return float(sum(t or 0 for t in tokens)) if all(tokens) else None
 
 
-def groups(study: Study) -> tuple[Group, ...]:
-    """Groups of the runs with counts, a length or a rate, in order of arm, domain and load."""
+def groups(study: Study, requests: ByRun | None = None) -> tuple[Group, ...]:
+    """Groups of the runs with counts, a length or a rate, in order of arm, domain and load.
+
+    `requests` are the counts of drafts by request, where runs have them.
+    """
     found: dict[Place, list[Run]] = {}
     for run in study.runs:
         if of_run(run) is not None:
@@ -71,7 +75,7 @@ def groups(study: Study) -> tuple[Group, ...]:
     for place in ordered:
         runs = tuple(found[place])
         label = _label(place, varying)
-        if (acceptance := pooled(runs, study.basis, label)) is not None:
+        if (acceptance := pooled(runs, study.basis, label, requests)) is not None:
             made.append(Group(place, label, runs, acceptance))
     return tuple(made)
 
@@ -122,11 +126,25 @@ def _load_order(run: Run) -> float:
     return run.offered_load or 0.0
 
 
-def pooled(runs: Sequence[Run], basis: Basis, label: str) -> Acceptance | None:
-    """One acceptance of runs of one arm: counts are summed, else lengths are mixed by tokens."""
+def pooled(
+    runs: Sequence[Run], basis: Basis, label: str, requests: ByRun | None = None
+) -> Acceptance | None:
+    """One acceptance of runs of one arm: counts are summed, else lengths are mixed by tokens.
+
+    Where the requests of all of them are counted, these give the intervals.
+    """
     found = [(r, a) for r in runs if (a := of_run(r, basis)) is not None]
     if not found:
         return None
+    whole = _pooled(found, basis, label)
+    counted = [c for r, _ in found if (c := (requests or {}).get(r.run_id)) is not None]
+    if whole is None or len(counted) < len(found):
+        return whole
+    traffic = Counter((r.dataset, r.domain) for r, _ in found)
+    return with_requests(whole, counted, max(traffic.values()))
+
+
+def _pooled(found: Sequence[tuple[Run, Acceptance]], basis: Basis, label: str) -> Acceptance | None:
     source = f"{label}: {len(found)} run{'' if len(found) == 1 else 's'}"
     if len(found) == 1:
         return replace(found[0][1], source=source)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from lib.errors import DraftworthError, InputError
 from lib.estimate import Basis
+from lib.evidence import acceptance_logs
 from lib.evidence.acceptance import Acceptance, of_requests, of_run
 from lib.results import exposition, parsing, reading
 from lib.results.findings import LARGEST_COUNT
@@ -16,12 +17,14 @@ from lib.theory import mixing
 MOST_CHARACTERS = 4_000_000
 MOST_POSITIONS = 64
 PASTED = "pasted text"
+# A last round may accept more than was still wanted.
+SLACK = 0.02
+MORE = (
+    "more was emitted in drafted rounds than generated: counters of one window? vLLM V0 counts "
+    "matches after a rejection as accepted: paste its log line as text"
+)
 _HISTOGRAM = "acceptance_histogram"
 _BY_LENGTH = "acceptance_histogram_by_draft_length"
-_LOG = re.compile(
-    r"Accepted: (?P<accepted>\d+) tokens?, Drafted: (?P<drafted>\d+) tokens?, "
-    r"Per-position acceptance rate: (?P<rates>[\d.]+(?:, [\d.]+)*)"
-)
 _BARE = re.compile(r"\s*\d{1,15}(?:[\s,]+\d{1,15}){1,64}\s*")
 
 
@@ -36,9 +39,9 @@ class Pasted:
 def read(text: str) -> tuple[Pasted, ...]:
     """What a text says of acceptance.
 
-    It may be what /metrics answers (two scrapes: the window between them), lines of vLLM's log,
-    `acceptance_histogram` values (a list, or vLLM's per-request JSON, one object a line), or one
-    result file. Raises DraftworthError that says what can be read.
+    It may be what /metrics answers (two scrapes: the window between them), lines of vLLM's or
+    SGLang's log, `acceptance_histogram` values (a list, or vLLM's per-request JSON, one object a
+    line), or one result file. Raises DraftworthError that says what can be read.
     """
     if not text.strip():
         raise InputError("nothing pasted: paste /metrics text, log lines, histograms or a result")
@@ -62,7 +65,7 @@ def read(text: str) -> tuple[Pasted, ...]:
     if runs:
         return _of_runs(runs, [])
     raise InputError(
-        "nothing about acceptance found: paste /metrics text, vLLM's SpecDecoding log lines, "
+        "nothing about acceptance found: paste /metrics text, vLLM's or SGLang's log lines, "
         "acceptance_histogram values or one result file"
     )
 
@@ -82,33 +85,12 @@ def _of_runs(runs: Sequence[Run], notes: Sequence[str]) -> tuple[Pasted, ...]:
 
 
 def _log_lines(text: str) -> Pasted | None:
-    """vLLM's interval lines, summed: the rates by position times the drafts of each interval."""
-    lines = list(_LOG.finditer(text))
-    if not lines:
+    found = acceptance_logs.read(text, PASTED)
+    acceptance = of_run(found[0]) if found else None
+    if found is None or acceptance is None:
         return None
-    rates = [[float(r) for r in line["rates"].split(", ")] for line in lines]
-    k = len(rates[0])
-    if any(len(r) != k for r in rates):
-        raise InputError("log lines of different draft lengths: paste those of one server")
-    drafted, accepted = (sum(int(line[name]) for line in lines) for name in ("drafted", "accepted"))
-    drafts = [int(line["drafted"]) / k for line in lines]
-    positions = tuple(
-        round(sum(r[i] * n for r, n in zip(rates, drafts, strict=True))) for i in range(k)
-    )
-    run = Run(
-        run_id=PASTED,
-        label=PASTED,
-        engine="vLLM",
-        spec_state=SpecState.ON,
-        num_speculative_tokens=k,
-        drafts=round(sum(drafts)),
-        draft_tokens=drafted,
-        accepted_tokens=accepted,
-        accepted_per_position=positions,
-    )
-    acceptance = of_run(run)
-    label = f"{len(lines)} log line{'' if len(lines) == 1 else 's'}"
-    return None if acceptance is None else Pasted(label, replace(acceptance, source=PASTED))
+    remarks = (*acceptance.remarks, *filter(None, (found[2],)))
+    return Pasted(found[1], replace(acceptance, source=PASTED, remarks=remarks))
 
 
 def _values(text: str) -> tuple[object, ...]:
@@ -211,14 +193,20 @@ class Typed:
             raise InputError(
                 "rounds: type the drafts (rounds), or the generated tokens beside the drafted ones"
             )
-        return replace(found, source="counters as typed", remarks=found.remarks + self._share())
+        more = self.generated is not None and (found.tokens or 0) > self.generated * (1 + SLACK)
+        return replace(
+            found,
+            source="counters as typed",
+            remarks=found.remarks + ((MORE,) if more else self._share()),
+            untrusted=found.untrusted or more,
+        )
 
     def _share(self) -> tuple[str, ...]:
         """What is to be said where speculation made a part of the output only."""
         if not self.drafts or not self.generated or self.accepted is None:
             return ()
         if self.drafts + self.accepted > self.generated:
-            return ("more was emitted in drafted rounds than generated: counters of one window?",)
+            return ()
         part = mixing.coverage(self.drafts, self.accepted, self.generated)
         if part.share >= mixing.FEW_DRAFTED:
             return ()

@@ -14,6 +14,7 @@ from lib.theory import decay, mixing
 from lib.theory.acceptance import Method, Ratio
 
 Columns = dict[str, list[Any]]
+FEWEST_TO_MISS = 3  # lengths: two parameters go through two
 NOTHING = 0.0005  # of the rounds: less is zero as rates are printed
 TOKENS = "tokens a round"
 GROUND = {Basis.PUBLISHED: "published", Basis.ASSUMED: "as typed"}
@@ -132,6 +133,7 @@ def _alpha_estimate(found: Acceptance) -> Estimate:
         ),
         Method.ALIKE: "α = A / (A + F), F rounds that ended in a rejection\nBeta(A + ½, F + ½)",
         Method.RATES: "α = Σ P / (Σ P + 1 − P_γ), P_k the rates by position",
+        Method.INVERTED: "α solves τ = (1 − α^(γ+1)) / (1 − α); so do the ends of τ's interval",
         Method.LENGTH: "α solves τ = (1 − α^(γ+1)) / (1 − α)",
     }[alpha.method]
     return Estimate(
@@ -234,9 +236,20 @@ def decay_text(found: Acceptance) -> str:
         return ""
     longest = max(found.lengths)
     held = ", with no rate above the one there" if found.decay.d > 1 else ""
-    return (
+    text = (
         f"Decay fit α_i = {found.decay.a0:.3f} · {found.decay.d:.3f}^(i − 1); past γ = {longest} "
         f"it is extrapolated{held}."
+    )
+    if len(found.lengths) < FEWEST_TO_MISS:
+        return text
+    gammas, taus = list(found.lengths), list(found.lengths.values())
+    alpha = theory.best_single_alpha(taus, gammas)
+    one = abs(theory.single_alpha_errors(taus, gammas, alpha)).max()
+    fitted = found.decay.lengths(longest)
+    two = max(abs(fitted[g - 1] / t - 1) for g, t in found.lengths.items())
+    return (
+        f"{text} Over these lengths it misses τ by at most {percent(two, 1)}; the best single "
+        f"α, {alpha:.3f}, by {percent(float(one), 1)}."
     )
 
 
@@ -303,54 +316,6 @@ def groups_table(found: Sequence[Group]) -> Columns:
         for column, cell in zip(out.values(), cells, strict=True):
             column.append(cell)
     return out
-
-
-def split_lines(first: Group, second: Group) -> list[str]:
-    """What part of a change of speed is acceptance, and what is step time."""
-    ratio = _speed_ratio(first, second)
-    if ratio is None:
-        return ["Neither tok/s at one load nor TPOT is recorded in both."]
-    name, speed = ratio
-    a, b = first.acceptance.tau.value, second.acceptance.tau.value
-    parts = mixing.split(a, b, speed)
-    share = parts.acceptance_share
-    said = [
-        f"τ {a:.3f} → {b:.3f} ({_change(parts.tau_ratio)}), {name} {_change(speed)}, step time "
-        f"{_change(parts.step_ratio)}."
-    ]
-    if share is not None and abs(speed - 1) > 0.005:
-        what = "loss" if speed < 1 else "gain"
-        if share > 1:
-            said.append(
-                f"Acceptance explains all of the {what} and more: compare prompts, template and "
-                "version before kernels."
-            )
-        elif share < 0:
-            said.append(f"The {what} is step time alone; acceptance works against it.")
-        else:
-            said.append(f"{percent(share)} of the {what} is acceptance, the rest step time.")
-    rates, speeds = [g.acceptance.rate for g in (first, second)], (1.0, speed)
-    known = [r for r in rates if r]
-    varies = first.acceptance.gamma is None and second.acceptance.gamma is None
-    if len(known) == 2 and varies and mixing.rate_says_little(known, speeds):
-        said.append(
-            "Equal rates, unequal speed: with a variable draft length accepted over drafted is not "
-            "α. Keep these apart."
-        )
-    return said
-
-
-def _speed_ratio(first: Group, second: Group) -> tuple[str, float] | None:
-    same_load = first.place.load == second.place.load
-    if same_load and first.output_tps and second.output_tps:
-        return "tok/s", second.output_tps / first.output_tps
-    if first.tpot_ms and second.tpot_ms:
-        return "speed by TPOT", first.tpot_ms / second.tpot_ms
-    return None
-
-
-def _change(ratio: float) -> str:
-    return f"{(ratio - 1) * 100:+.1f} %".replace("-", "−")
 
 
 def screen_source(found: Acceptance) -> str:

@@ -34,6 +34,7 @@ class Method(StrEnum):
     REQUESTS = "counts by request"
     ALIKE = "assumes every request alike: a lower bound on the uncertainty"
     RATES = "from rates by position: no counts, so no interval"
+    INVERTED = "inverted from the accepted length and its interval by request"
     LENGTH = "inverted from the accepted length: no interval"
 
 
@@ -68,19 +69,20 @@ def alpha_alike(accepted: float, rejected: float, level: float = LEVEL) -> Ratio
 
 
 def request_intervals(
-    accepted: npt.ArrayLike, rejected: npt.ArrayLike, level: float = LEVEL
+    accepted: npt.ArrayLike, rejected: npt.ArrayLike, level: float = LEVEL, copies: int = 1
 ) -> tuple[Array, Array, Array, Array]:
     """alpha, its standard error and both ends, over the last axis of R >= 2 requests.
 
     Residuals e_i = A_i - alpha (A_i + F_i), se = sqrt(R / (R - 1) sum e_i^2) / sum (A_i + F_i), and
-    logit(alpha) +- t_{R-1} se / (alpha (1 - alpha)). NaN ends where alpha is 0 or 1.
+    logit(alpha) +- t_{R-1} se / (alpha (1 - alpha)). NaN ends where alpha is 0 or 1. Where each
+    request may stand `copies` times among them (repeats ask the same prompts), R is that many times
+    fewer: copies narrow nothing.
     """
     a, f = np.asarray(accepted, float), np.asarray(rejected, float)
-    requests = a.shape[-1]
+    requests = a.shape[-1] / copies
     tested = a + f
     value = a.sum(-1) / tested.sum(-1)
-    residuals = a - value[..., None] * tested
-    se = np.sqrt(requests / (requests - 1) * (residuals**2).sum(-1)) / tested.sum(-1)
+    se = _error(a - value[..., None] * tested, copies) / tested.sum(-1)
     with np.errstate(divide="ignore", invalid="ignore"):
         middle = special.logit(value)
         half = special.stdtrit(requests - 1, (1 + level) / 2) * se / (value * (1 - value))
@@ -88,8 +90,14 @@ def request_intervals(
     return value, se, low, high
 
 
+def _error(residuals: Array, copies: int) -> Array:
+    """Standard error of the total that residuals by request are of."""
+    requests = residuals.shape[-1] / copies
+    return np.asarray(np.sqrt(requests / (requests - 1) * copies * (residuals**2).sum(-1)))
+
+
 def alpha_by_request(
-    accepted: Sequence[float], rejected: Sequence[float], level: float = LEVEL
+    accepted: Sequence[float], rejected: Sequence[float], level: float = LEVEL, copies: int = 1
 ) -> Ratio:
     """alpha whose interval allows for requests that differ; see `request_intervals`.
 
@@ -102,10 +110,11 @@ def alpha_by_request(
     ]
     pairs = [p for p in pairs if sum(p) > 0]
     total_a, total_f = sum(a for a, _ in pairs), sum(f for _, f in pairs)
-    if len(pairs) < 2 or total_a == 0 or total_f == 0:
+    if len(pairs) < 2 * copies or total_a == 0 or total_f == 0:
         return alpha_alike(total_a, total_f, level)
     columns = np.array(pairs).T
-    value, se, low, high = (float(x) for x in request_intervals(columns[0], columns[1], level))
+    ends = request_intervals(columns[0], columns[1], level, copies)
+    value, se, low, high = (float(x) for x in ends)
     return Ratio(value, Method.REQUESTS, se, low, high)
 
 
@@ -114,11 +123,13 @@ def tau_by_request(
     rounds: Sequence[float],
     gamma: int | None = None,
     level: float = LEVEL,
+    copies: int = 1,
 ) -> Ratio:
     """tau as total tokens over total rounds, its interval from residuals by request.
 
     The interval is on the logit of (tau - 1) / gamma, so that it stays between 1 and gamma + 1, or
-    on log(tau - 1) where gamma varies; none with fewer than two requests.
+    on log(tau - 1) where gamma varies; none with fewer than two requests. `copies` as in
+    `request_intervals`.
     """
     a, n = np.asarray(accepted, float), np.asarray(rounds, float)
     used = n > 0
@@ -126,11 +137,10 @@ def tau_by_request(
     if not n.size:
         raise InputError("tau: no round was counted; at least one is needed")
     kept = float(a.sum() / n.sum())
-    if n.size < 2 or kept == 0 or kept == gamma:
+    if n.size < 2 * copies or kept == 0 or kept == gamma:
         return Ratio(1 + kept, Method.ALIKE)
-    residuals = a - kept * n
-    se = float(np.sqrt(n.size / (n.size - 1) * (residuals**2).sum()) / n.sum())
-    half = float(special.stdtrit(n.size - 1, (1 + level) / 2)) * se / kept
+    se = float(_error(a - kept * n, copies) / n.sum())
+    half = float(special.stdtrit(n.size / copies - 1, (1 + level) / 2)) * se / kept
     if gamma is None:
         low, high = kept * math.exp(-half), kept * math.exp(half)
     else:
@@ -157,6 +167,17 @@ def alpha_from_tau(tau: npt.ArrayLike, gamma: npt.ArrayLike) -> Any:
             f"tau = {first:g}: 1 to gamma + 1 = {most:g} tokens a round are possible{hint}"
         )
     return walltime.alpha_of_tau(np.minimum(t, g + 1), g)
+
+
+def alpha_inverted(tau: Ratio, gamma: int) -> Ratio:
+    """alpha of tau by `alpha_from_tau`, and of both its ends: it rises with tau."""
+    value, *ends = (
+        None if t is None else float(alpha_from_tau(t, gamma))
+        for t in (tau.value, tau.low, tau.high)
+    )
+    assert value is not None
+    known = None not in ends
+    return Ratio(value, Method.INVERTED if known else Method.LENGTH, None, *ends)
 
 
 def fixed_gamma(draft_tokens: float, drafts: float) -> int | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lib.errors import InputError
-from lib.theory.acceptance import WHOLE, alpha_from_tau, fixed_gamma
+from lib.theory.acceptance import WHOLE, fixed_gamma
 
 # Drafters that propose all positions in one pass: their cost does not grow with gamma.
 PARALLEL = ("dflash", "dspark", "peagle", "p-eagle", "medusa", "pard")
@@ -131,13 +131,6 @@ NAMES: tuple[Name, ...] = (
 BY_KEY = {name.key: name for name in NAMES}
 
 
-def v0_tau(emitted: float, drafted: float, gamma: int) -> float:
-    """vLLM V0: tau = emitted / (drafted / gamma), never 1 + its rate * gamma."""
-    if drafted <= 0 or gamma < 1:
-        raise InputError("vLLM V0: drafted tokens above 0 and the draft length are needed")
-    return emitted / (drafted / gamma)
-
-
 @dataclass(frozen=True)
 class Inferred:
     """Rounds where no counter has them: tokens less accepted, llama.cpp and the like.
@@ -185,11 +178,6 @@ def readings(rate: float, gamma: int, speedup: float | None = None) -> tuple[Rea
         Reading(g, tau := 1 + rate * g, tau / speedup if speedup else None)
         for g in dict.fromkeys((gamma, 1))
     )
-
-
-def alpha_of(tau: float, gamma: int, topk: int = 1) -> float | None:
-    """alpha fitted to tau; None for a tree (topk > 1), where it is not defined."""
-    return None if topk > 1 else float(alpha_from_tau(tau, gamma))
 
 
 def is_parallel(method: str | None) -> bool:

@@ -17,7 +17,6 @@ import numpy as np
 
 from lib.errors import InputError
 from lib.theory.walltime import (
-    MAX_GAMMA,
     Array,
     Numbers,
     _cost,
@@ -112,17 +111,6 @@ def highest_speedup(tau: Numbers, gamma: Numbers, c: Numbers) -> Any:
     return measured_speedup(tau, gamma, c, 1.0)
 
 
-def lowest_speedup(tau: Numbers, gamma: Numbers, c_hat: Numbers) -> Any:
-    """Floor of S at any load, tau / (gamma c_hat + gamma + 1): every row is paid for in full.
-
-    1 over the factor of Theorem 3.11, `c_hat` drafter operations a token over the target's.
-    Attention is left out: with a long context verifying shares its reads, so the true floor is
-    higher.
-    """
-    g = _gamma(gamma)
-    return _out(_above_0("tau", tau) / (g * _cost("c_hat", c_hat) + g + 1.0))
-
-
 @dataclass(frozen=True)
 class RoundFit:
     """A straight line R = v + c gamma through the round costs of several gamma at one load.
@@ -153,20 +141,6 @@ def fit(gammas: Sequence[float], costs: Sequence[float]) -> RoundFit:
     c = float(away @ r) / float(away @ away)
     v = float(r.mean()) - c * float(g.mean())
     return RoundFit(c, v, float(np.max(np.abs(v + c * g - r) / r)), len(g))
-
-
-def best_fitted(taus: Sequence[float], gammas: Sequence[int], line: RoundFit) -> tuple[int, float]:
-    """The gamma among those measured with the largest tau / (v + c gamma), and that S."""
-    s = np.asarray(taus, float) / np.asarray(line.cost(np.asarray(gammas, float)))
-    best = int(np.argmax(s))
-    return int(gammas[best]), float(s[best])
-
-
-def speed_at(tau: float, fixed_ms: float, ms_per_row: float, gamma: int) -> float:
-    """Output tok/s of a round of fixed_ms + ms_per_row (gamma + 1)."""
-    if not 1 <= gamma <= MAX_GAMMA:
-        raise InputError(f"gamma = {gamma}: 1 to {MAX_GAMMA:,} is allowed")
-    return 1000 * tau / (fixed_ms + ms_per_row * (gamma + 1))
 
 
 def share_of_acceptance(

@@ -13,13 +13,6 @@ FEW_DRAFTED = 0.9  # share of the output below which tau says little of the whol
 SPEEDS_DIFFER = 0.1
 
 
-def pooled_tau(tokens: Sequence[float], rounds: Sequence[float]) -> float:
-    """tau over domains: total tokens over total rounds. Averaging alphas would understate it."""
-    if not rounds or sum(rounds) <= 0:
-        raise InputError("rounds: at least one is needed")
-    return sum(tokens) / sum(rounds)
-
-
 def mixed_tau(taus: Sequence[float], token_weights: Sequence[float]) -> float:
     """tau of a traffic mix: harmonic mean weighted by each domain's share of output tokens."""
     if len(taus) != len(token_weights) or any(w < 0 for w in token_weights):
@@ -114,5 +107,5 @@ def rate_says_little(rates: Sequence[float], speeds: Sequence[float]) -> bool:
 
 
 def distinguishable(first: float, se_first: float, second: float, se_second: float) -> bool:
-    """Whether two measured ratios differ at 95 %."""
+    """Whether two measured values differ at 95 %, each with its standard error."""
     return abs(first - second) > Z_95 * math.hypot(se_first, se_second)

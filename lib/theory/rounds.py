@@ -81,11 +81,6 @@ class RoundLaw:
         tau(alpha, gamma)
         return cls(tuple((float(alpha) ** np.arange(1, int(gamma) + 1)).tolist()))
 
-    @classmethod
-    def of_positions(cls, rates: Sequence[float]) -> "RoundLaw":
-        """Measured P_k, for example accepted at position k over drafts."""
-        return cls(tuple(float(r) for r in rates))
-
     @property
     def gamma(self) -> int:
         """Draft tokens a round."""
@@ -242,14 +237,6 @@ def _share(q: float) -> float:
     if not 0 < q < 1:
         raise InputError(f"quantile = {q}: between 0 and 1, for example 0.95")
     return float(q)
-
-
-def expected_rounds(law: RoundLaw, tokens: int) -> float:
-    """E[M] by the renewal approximation N/tau + (E[X^2]/tau - 1)/(2 tau), good from N of about 30.
-
-    `Rounds(law, tokens).mean` is exact.
-    """
-    return (_tokens(tokens) + law.overshoot) / law.tau
 
 
 def rounds_sd(law: RoundLaw, tokens: int) -> float:

@@ -11,6 +11,7 @@ from lib.evidence import acceptance_paste as paste
 from lib.evidence import acceptance_presets as presets
 from lib.evidence.acceptance import Acceptance, of_name
 from lib.evidence.acceptance_groups import Group
+from lib.evidence.acceptance_requests import ByRun
 from lib.report.format import plain_md
 from lib.run import Study
 from lib.theory.acceptance_names import NAMES
@@ -23,7 +24,7 @@ MOST = 10**15
 FIRST = "kimi-k2.5-nvfp4"  # EAGLE-3: a chain, whose cost grows with γ
 STARTS_AT = "3"  # the draft length at which a published curve is first read
 PLACEHOLDER = (
-    "what /metrics answers (one scrape, or two: before and after), SpecDecoding log lines, "
+    "what /metrics answers (one scrape, or two: before and after), a log's lines, "
     "acceptance_histogram values such as [39, 1, 0, 3], or one result file"
 )
 
@@ -73,6 +74,7 @@ class _Known:
     """A study's groups, and what was pooled of them so far: a drag redraws, it counts nothing."""
 
     study: Study
+    requests: ByRun
     groups: tuple[Group, ...]
     pooled: dict[str, Acceptance | None]
 
@@ -81,7 +83,8 @@ def _known(found: Study) -> _Known:
     """The groups of a study, worked out once while it stays the same object."""
     kept: _Known | None = st.session_state.get("acceptance groups")
     if kept is None or kept.study is not found:
-        kept = _Known(found, groups.groups(found), {})
+        requests = study.request_acceptance(found)
+        kept = _Known(found, requests, groups.groups(found, requests), {})
         st.session_state["acceptance groups"] = kept
     return kept
 
@@ -110,7 +113,7 @@ def _study(found: _Known | None) -> Chosen | None:
     trusted = [d for d in domains if not d.acceptance.untrusted] or list(domains)
     if label not in found.pooled:
         runs = [r for d in trusted for r in d.runs]
-        found.pooled[label] = groups.pooled(runs, found.study.basis, label)
+        found.pooled[label] = groups.pooled(runs, found.study.basis, label, found.requests)
     whole = found.pooled[label]
     return None if whole is None else Chosen(whole, tuple(trusted), known)
 

@@ -10,6 +10,7 @@ from lib.evidence.acceptance_groups import Group, depends_on_load
 from lib.report import acceptance_figures as figures
 from lib.report import acceptance_text as text
 from lib.report.format import multiplier, plain_md
+from lib.report.split_text import split_lines
 from lib.ui import carried, chips, navigation
 from lib.ui.figure import chart, csv_button, mode
 
@@ -139,5 +140,5 @@ def _split(known: Sequence[Group]) -> None:
         labels[st.selectbox(name, list(labels), index=i, key=f"split-{name}")]
         for i, name in enumerate(("From", "To"))
     ]
-    for line in text.split_lines(*picked):
+    for line in split_lines(*picked):
         st.markdown(plain_md(line))

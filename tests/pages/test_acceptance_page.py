@@ -88,6 +88,38 @@ def test_runs_of_the_study_in_hand(mine: str) -> None:
     assert not app.exception
 
 
+def test_records_that_count_drafts_give_the_interval_by_request(
+    own_store: None, tmp_path: Path
+) -> None:
+    """40 records of 20 rounds at K = 4, of which 30, 40 or 50 drafts are kept."""
+    fixtures, folder = ROOT / "tests" / "fixtures" / "aiperf", tmp_path / "files"
+    folder.mkdir()
+    lines = (fixtures / "k4-c8-records.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    histograms = ({"0": 10, "2": 5, "4": 5}, {"0": 10, "4": 10}, {"1": 10, "4": 10})
+    for i, row in enumerate(rows):
+        held = histograms[i % 3]
+        row["spec_decode_acceptance"] = {
+            "num_spec_steps": 20,
+            "num_draft_tokens": 80,
+            "num_accepted_draft_tokens": sum(int(j) * n for j, n in held.items()),
+            "num_spec_tokens": 4,
+            "acceptance_histogram": held,
+        }
+    (folder / "profile_export.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    summary = (fixtures / "k4-c8.json").read_text()
+    (folder / "profile_export_aiperf.json").write_text(summary)
+    store = Store.open()
+    import_paths(store, [folder], "counted", ["*=eagle3:4"])
+    store.close()
+    app = start("acceptance", study="counted")
+    assert not app.exception
+    assert metric(app, "Tokens a round τ") == "2.987", "1 + 1590 / 800"
+    assert metric(app, "α") == "0.772", "A / (A + F) = 1590 / (1590 + 470)"
+    assert "counts by request" in said(app)
+    assert "every request alike" not in said(app)
+
+
 def test_a_study_without_acceptance_says_what_to_do() -> None:
     app = start("acceptance", acceptance_way="Study")
     assert not app.exception

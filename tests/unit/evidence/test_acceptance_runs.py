@@ -118,6 +118,14 @@ def test_a_variable_draft_length_gives_tau_only() -> None:
     assert said(replace(COUNTED, draft_tokens=None, schedule="[[1, 8, 3]]")).alpha is None
 
 
+def test_c56_a_typed_rate_of_a_tree_is_refused() -> None:
+    """C56: 0.60 is length over 4 draft tokens; 2 steps do not tell that."""
+    for name in ("sglang_old_rate", "sglang_rate", "vllm_rate"):
+        with pytest.raises(InputError, match="of a tree"):
+            of_name(BY_KEY[name], 0.6, 2, topk=4)
+    assert of_name(BY_KEY["sglang_length"], 2.4, 2, topk=4).tau.value == 2.4
+
+
 def test_c56_a_tree_uses_its_length() -> None:
     """C56."""
     tree = Run(
@@ -307,6 +315,16 @@ def test_c87_as_typed() -> None:
     assert any("25 % of the output" in r and "1.176" in r for r in found.remarks)
     more = paste.Typed(drafts=1000, accepted=1500, generated=2000, gamma=3).acceptance()
     assert any("one window" in r for r in more.remarks)
+    assert more.untrusted
+    assert not found.untrusted
+
+
+def test_c01_matches_typed_as_accepted_are_not_trusted() -> None:
+    """C01: vLLM V0's accepted tokens are matches, also those after a rejection."""
+    for drafts in (None, 4437):
+        found = paste.Typed(drafts, 13_311, 8547, 10_616, 3).acceptance()
+        assert found.untrusted
+        assert any("vLLM V0" in r for r in found.remarks)
 
 
 def test_lengths_over_k_are_a_sweep() -> None:

@@ -7,12 +7,14 @@ import pytest
 
 from lib.evidence import acceptance_groups as groups
 from lib.evidence import acceptance_presets as presets
-from lib.evidence.acceptance import Acceptance, of_name, of_run, of_survival
+from lib.evidence.acceptance import Acceptance, of_lengths, of_name, of_run, of_survival
 from lib.evidence.acceptance_groups import Group
 from lib.report import acceptance_figures as figures
 from lib.report import acceptance_text as text
+from lib.report.split_text import split_lines
 from lib.run import LoadKind, Run, SpecState, Study
 from lib.theory import decay
+from lib.theory.acceptance import Method, Ratio
 from lib.theory.acceptance_names import BY_KEY, NAMES
 
 COUNTED = Run(
@@ -172,7 +174,7 @@ def two_builds() -> tuple[Group, ...]:
 def test_c27_two_builds_in_words() -> None:
     """C27."""
     first, second = two_builds()
-    said = text.split_lines(first, second)
+    said = split_lines(first, second)
     assert said[0] == ("τ 2.941 → 2.532 (−13.9 %), tok/s −16.7 %, step time +3.3 %.")
     assert said[1] == "82 % of the loss is acceptance, the rest step time."
 
@@ -189,7 +191,7 @@ def test_c58_acceptance_explains_all_and_more_in_words() -> None:
         domain="ours",
     )
     high = replace(low, run_id="b", accept_rate=0.74, output_tps=46.9, domain="theirs")
-    said = text.split_lines(*groups.groups(Study("s", (low, high))))
+    said = split_lines(*groups.groups(Study("s", (low, high))))
     assert said[0].startswith("τ 3.450 → 6.180 (+79.1 %), tok/s +59.0 %")
     assert "all of the gain and more" in said[1]
 
@@ -205,7 +207,7 @@ def test_c49_equal_rates_in_words() -> None:
         output_tokens=None,
     )
     b = replace(a, run_id="b", domain="humanities", output_tps=66.80)
-    said = text.split_lines(*groups.groups(Study("s", (a, b))))
+    said = split_lines(*groups.groups(Study("s", (a, b))))
     assert any("Equal rates, unequal speed" in line for line in said)
 
 
@@ -213,11 +215,9 @@ def test_loads_that_differ_are_split_by_tpot_alone() -> None:
     a = replace(COUNTED, load_kind=LoadKind.CONCURRENCY, offered_load=1, output_tps=80)
     b = replace(a, run_id="b", offered_load=8, output_tps=400)
     first, second = groups.groups(Study("s", (a, b)))
-    assert text.split_lines(first, second) == [
-        "Neither tok/s at one load nor TPOT is recorded in both."
-    ]
+    assert split_lines(first, second) == ["Neither tok/s at one load nor TPOT is recorded in both."]
     both = (replace(a, tpot_ms_mean=10), replace(b, tpot_ms_mean=16))
-    said = text.split_lines(*groups.groups(Study("s", both)))
+    said = split_lines(*groups.groups(Study("s", both)))
     assert said[0].endswith("speed by TPOT −37.5 %, step time +60.0 %.")
 
 
@@ -270,3 +270,27 @@ def test_the_groups_table_has_one_row_a_group() -> None:
     table = text.groups_table(two_builds())
     assert table["runs"] == [1, 1]
     assert len({len(c) for c in table.values()}) == 1
+
+
+def test_c49_lengths_within_their_error_are_not_told_apart() -> None:
+    """C49: two values 0.047 apart with a standard error of 0.08 each."""
+
+    def measured(group: Group, tau: float, se: float) -> Group:
+        length = Ratio(tau, Method.REQUESTS, se, tau - 2 * se, tau + 2 * se)
+        return replace(group, acceptance=replace(group.acceptance, tau=length))
+
+    first, second = two_builds()
+    close = split_lines(measured(first, 2.103, 0.08), measured(second, 2.150, 0.08))
+    assert "not distinguishable" in close[1]
+    far = split_lines(measured(first, 2.10, 0.01), measured(second, 2.15, 0.01))
+    assert not any("not distinguishable" in line for line in far)
+
+
+def test_one_alpha_and_two_parameters_over_measured_lengths() -> None:
+    curve = {1: 1.80, 2: 2.35, 4: 3.00, 8: 3.45}
+    found = of_lengths(curve, 8, "a curve", "eagle3")
+    line = text.decay_text(found)
+    assert "Over these lengths it misses τ by at most" in line
+    assert "the best single α, 0." in line
+    two = text.decay_text(of_lengths({1: 1.7, 2: 2.1}, 2, "two", "eagle3"))
+    assert "misses" not in two

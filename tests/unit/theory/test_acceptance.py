@@ -1,6 +1,7 @@
 """alpha and tau from counts; values of published measurements and of the cases named."""
 
 import csv
+from dataclasses import astuple
 from pathlib import Path
 
 import numpy as np
@@ -8,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.simulated_requests import simulate
 from lib.errors import InputError
 from lib.theory import acceptance as theory
 from lib.theory import walltime
 from lib.theory.acceptance import Method
-from lib.theory.acceptance_coverage import simulate
 
 PUBLISHED = Path(__file__).resolve().parents[4] / "shared" / "published"
 BENCH = PUBLISHED / "specdecodebench_acceptance_llama31_8b.csv"
@@ -265,3 +266,24 @@ def test_the_best_single_alpha_is_the_minimax_one() -> None:
     gammas = np.arange(1, 9)
     lengths = walltime.tau(0.7, gammas)
     assert theory.best_single_alpha(lengths, gammas) == pytest.approx(0.7, abs=1e-5)
+
+
+def test_copies_of_requests_narrow_no_interval() -> None:
+    """Three repeats of the same prompts say as much as one."""
+    accepted, rejected, rounds = [40, 90, 60, 20], [30, 25, 28, 33], [43, 50, 44, 40]
+    once = theory.alpha_by_request(accepted, rejected)
+    thrice = theory.alpha_by_request(accepted * 3, rejected * 3, copies=3)
+    assert astuple(thrice) == pytest.approx(astuple(once))
+    assert theory.alpha_by_request(accepted * 3, rejected * 3).high < once.high
+    tau = theory.tau_by_request(accepted * 3, rounds * 3, gamma=3, copies=3)
+    assert tau.se == pytest.approx(theory.tau_by_request(accepted, rounds, gamma=3).se)
+    assert theory.tau_by_request([4, 9, 5], [8, 9, 8], copies=3).method is Method.ALIKE
+
+
+def test_alpha_inverted_has_the_ends_of_tau() -> None:
+    """gamma = 2: tau = 1 + a + a^2, so a = 0.5, 0.4, 0.6 are tau = 1.75, 1.56, 1.96."""
+    tau = theory.Ratio(1.75, Method.REQUESTS, 0.1, 1.56, 1.96)
+    found = theory.alpha_inverted(tau, 2)
+    assert (found.value, found.low, found.high) == pytest.approx((0.5, 0.4, 0.6))
+    assert found.method is Method.INVERTED
+    assert theory.alpha_inverted(theory.Ratio(1.75, Method.ALIKE), 2).method is Method.LENGTH

@@ -12,17 +12,17 @@ from lib.theory.acceptance_names import BY_KEY, NAMES
 
 def test_c01_one_label_four_meanings() -> None:
     """C01."""
-    v0 = names.v0_tau(10616, 13311, 3)
+    v0 = 10616 / (13311 / 3)
     assert v0 == pytest.approx(2.393, abs=5e-4)
-    assert names.alpha_of(v0, 3) == pytest.approx(0.663, abs=5e-4)
+    assert alpha_from_tau(v0, 3) == pytest.approx(0.663, abs=5e-4)
     assert BY_KEY["vllm_v0_efficiency"].tau(0.598, 3) == pytest.approx(v0, abs=2e-3)
     v1 = BY_KEY["vllm_rate"].tau(150 / 387, 3)
     assert v1 == pytest.approx(2.163, abs=5e-4)
-    assert names.alpha_of(v1, 3) == pytest.approx(0.596, abs=5e-4)
+    assert alpha_from_tau(v1, 3) == pytest.approx(0.596, abs=5e-4)
     assert BY_KEY["vllm_bench_percent"].tau(38.7597, 3) == pytest.approx(v1, abs=1e-5)
     sglang = BY_KEY["sglang_length"].tau(2.17, 3)
     assert (sglang - 1) / 3 == pytest.approx(0.390)
-    assert names.alpha_of(sglang, 3) == pytest.approx(0.598, abs=5e-4)
+    assert alpha_from_tau(sglang, 3) == pytest.approx(0.598, abs=5e-4)
     assert BY_KEY["sglang_old_rate"].tau(2.17 / 4, 3) == pytest.approx(sglang)
     assert BY_KEY["sglang_rate"].tau(1.17 / 3, 3) == pytest.approx(sglang)
     assert BY_KEY["trtllm_rate"].tau(2.17, None) == sglang
@@ -76,10 +76,9 @@ def test_c43_both_readings_of_a_rate() -> None:
     assert fell.round_cost == pytest.approx(1.76, abs=5e-3)
 
 
-def test_c56_a_tree_has_no_alpha() -> None:
+def test_c56_the_length_of_a_tree() -> None:
     """C56."""
     assert BY_KEY["sglang_length"].tau(2.4, None) == 2.4
-    assert names.alpha_of(2.4, 2, topk=4) is None
 
 
 def test_c58_two_labs_on_one_drafter() -> None:

@@ -14,7 +14,6 @@ from lib.theory.rounds import (
     RoundLaw,
     Rounds,
     between_requests_sd,
-    expected_rounds,
     more_than,
     quantile_curve,
     rounds_sd,
@@ -53,11 +52,11 @@ def test_variance_of_the_tokens_of_a_round(alpha: float, gamma: int, expected: f
 @pytest.mark.parametrize(("tokens", "expected"), [(50, 18.5075), (1000, 361.084)])
 def test_expected_rounds(tokens: int, expected: float) -> None:
     assert Rounds(LAW, tokens).mean == pytest.approx(expected, abs=5e-4)
-    assert expected_rounds(LAW, tokens) == pytest.approx(expected, abs=5e-4)
+    assert (tokens + LAW.overshoot) / LAW.tau == pytest.approx(expected, abs=5e-4)
 
 
 def test_offset_and_loss_at_the_end() -> None:
-    assert expected_rounds(LAW, 1000) - 1000 / LAW.tau == pytest.approx(0.4772, abs=5e-5)
+    assert Rounds(LAW, 1000).mean - 1000 / LAW.tau == pytest.approx(0.4772, abs=5e-5)
     assert LAW.overshoot == pytest.approx(1.32, abs=5e-3)
     assert Rounds(LAW, 1000).lost_tokens == pytest.approx(LAW.overshoot, abs=1e-6)
     assert Rounds(LAW, 10).effective_tau < Rounds(LAW, 100).effective_tau < LAW.tau
@@ -70,12 +69,12 @@ def test_the_spread_of_long_answers() -> None:
 
 def test_per_position_rates_of_an_ngram_drafter() -> None:
     positions = (0.26, 0.23, 0.21, 0.20, 0.19, 0.18, 0.17)
-    law = RoundLaw.of_positions(positions)
+    law = RoundLaw(positions)
     assert law.tau == pytest.approx(1 + sum(positions))
     alike = RoundLaw.of_alpha(0.635, 7)
     assert law.variance > 1.5 * alike.variance
     rounds = Rounds(law, 500)
-    assert rounds.mean == pytest.approx(expected_rounds(law, 500), rel=1e-3)
+    assert rounds.mean == pytest.approx((500 + law.overshoot) / law.tau, rel=1e-3)
     assert rounds.mean * law.tau == pytest.approx(500 + rounds.lost_tokens)
 
 
@@ -175,9 +174,9 @@ def test_a_second_question_costs_nothing_and_cannot_be_spoilt() -> None:
         (lambda: Rounds(LAW, 2.5), "tokens"),  # type: ignore[arg-type]
         (lambda: Rounds(LAW, 10).quantile(95), "quantile"),
         (lambda: RoundLaw.of_alpha(80, 4), "80 % meant"),
-        (lambda: RoundLaw.of_positions(()), "at least one"),
-        (lambda: RoundLaw.of_positions((0.5, 0.6)), "position 2"),
-        (lambda: RoundLaw.of_positions((1.5,)), "position 1"),
+        (lambda: RoundLaw(()), "at least one"),
+        (lambda: RoundLaw((0.5, 0.6)), "position 2"),
+        (lambda: RoundLaw((1.5,)), "position 1"),
         (lambda: DecodeTime(Rounds(LAW, 10), 0, 0.1), "step_ms"),
         (lambda: DecodeTime(Rounds(LAW, 10), 30, -0.1), "c = -0.1"),
         (lambda: DecodeTime(Rounds(LAW, 10), 30, 0.1, 0), "v = 0"),

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from lib.errors import InputError
 from lib.theory.acceptance import LEVEL, request_intervals
 from lib.theory.walltime import Array
 
@@ -33,10 +32,6 @@ def simulate(
     A request's own alpha is normal on the logit scale around `alpha` with `logit_sd`. The truth is
     A / (A + F) of the whole population.
     """
-    if requests < 2 or draws < 1 or rounds < 1 or gamma < 1 or not 0 < alpha < 1:
-        raise InputError(
-            "coverage: 2 requests, 1 draw, 1 round, 1 draft and 0 < alpha < 1 at least"
-        )
     own = special.expit(special.logit(alpha) + logit_sd * rng.standard_normal((draws, requests)))
     accepted, rejected = np.zeros_like(own), np.zeros_like(own)
     running = np.full(own.shape, rounds)
