@@ -1,11 +1,46 @@
 """Whether a run meets a service-level objective, and how many of its requests do."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from lib.errors import InputError
-from lib.evidence.pairing import ArmComparison, Comparison
+from lib.evidence.pairing import ArmComparison, Cell, Comparison
 from lib.run import PERCENTILES, Run, Slo, distinct
+
+Counted = Literal["good", "none", "partly"]
+Judged = Literal["met", "missed", "unknown", "unrecorded"]
+Side = Literal["arm", "off", "both", "neither", "undecided"]
+HELD: dict[Counted | Judged, bool] = {"good": True, "none": False, "met": True, "missed": False}
+
+
+NAME_A_LIMIT = "name a limit on TTFT, TPOT or the end-to-end time"
+
+
+@dataclass(frozen=True)
+class WithoutRatio:
+    """A load measured in both arms at which goodput has no ratio, and what is known of each arm.
+
+    Counted from records an arm is `good` (every run has good requests), `none` or `partly` (only
+    some runs have one); `off_rps` and `on_rps` are then the means over its runs, good requests per
+    second. Judged by the percentile it is `met`, `missed` or `unknown`, and `unrecorded` where no
+    limit is named and the files do not record goodput.
+    """
+
+    load: float
+    off: Counted | Judged
+    on: Counted | Judged
+    off_rps: float | None = None
+    on_rps: float | None = None
+
+    @property
+    def side(self) -> Side:
+        """Which arm alone holds the SLO; a pass against a fail is no multiplier."""
+        if self.off not in HELD or self.on not in HELD:
+            return "undecided"
+        if HELD[self.off] == HELD[self.on]:
+            return "both" if HELD[self.off] else "neither"
+        return "arm" if HELD[self.on] else "off"
 
 
 def meets(run: Run, slo: Slo) -> bool | None:
@@ -33,6 +68,93 @@ def _within(run: Run, latency: str, limit: float, percentile: str) -> bool | Non
     return None
 
 
+def meet(runs: Sequence[Run], slo: Slo) -> bool | None:
+    """True where every run meets it, False where one does not, else None."""
+    answers = [meets(r, slo) for r in runs]
+    if False in answers:
+        return False
+    return True if answers and None not in answers else None
+
+
+def counted(
+    comparison: Comparison, slo: Slo | None, good_rps: Mapping[str, float]
+) -> tuple[Comparison, str]:
+    """The comparison with `goodput_rps` only where it is known, and how it was got.
+
+    `good_rps` are good requests per second by run id, counted from per-request records at the SLO.
+    A cell of which a run lacks them has no goodput: percentiles tell a pass from a fail and are no
+    number. Without an SLO the recorded goodput stands. Raises InputError where no cell can be told
+    anything.
+    """
+    cells = [c for a in comparison.arms for c in a.cells if c.off]
+    paired = [r for c in cells for r in (*c.off, *c.on)]
+    if slo is None:
+        if paired and all(r.goodput_rps is None for r in paired):
+            raise InputError(
+                f"Goodput is not recorded in these files and no limit is named: {NAME_A_LIMIT}."
+            )
+        named = distinct(r.slo for r in paired)
+        said = f"Goodput as recorded, at {'; '.join(named) or 'an SLO not recorded'}."
+        return comparison, said
+    if paired and not any(r.run_id in good_rps or meets(r, slo) is not None for r in paired):
+        raise InputError(
+            f"Nothing in these files decides {slo.text}: import results that keep every request "
+            "(vLLM: --save-detailed) or that percentile, or compare on another metric."
+        )
+    sure = [all(r.run_id in good_rps for r in (*c.off, *c.on)) for c in cells]
+    said = f"Goodput counted from per-request records: {slo.per_request}."
+    if not any(sure):
+        said = f"Judged by percentile, for want of per-request records: {slo.text}."
+    elif not all(sure):
+        said += f" Where a load lacks them, judged by percentile: {slo.text}."
+    return _known(comparison, slo, good_rps), said
+
+
+def without_ratio(pairs: ArmComparison, slo: Slo | None) -> tuple[WithoutRatio, ...]:
+    """The loads of a `counted` comparison at which an arm has no goodput, or a run of 0."""
+    found = []
+    for cell in pairs.cells:
+        if cell.off and not all(r.goodput_rps for r in (*cell.off, *cell.on)):
+            (off, off_rps), (on, on_rps) = _held(cell.off, slo), _held(cell.on, slo)
+            found.append(WithoutRatio(cell.load, off, on, off_rps, on_rps))
+    return tuple(found)
+
+
+def _held(runs: Sequence[Run], slo: Slo | None) -> tuple[Counted | Judged, float | None]:
+    """What is known of one arm at a load, and its mean goodput where that is."""
+    rates = [r.goodput_rps for r in runs if r.goodput_rps is not None]
+    if len(rates) == len(runs):
+        state: Counted = "good" if all(rates) else "partly" if any(rates) else "none"
+        return state, sum(rates) / len(rates)
+    if slo is None:
+        return "unrecorded", None
+    answer = meet(runs, slo)
+    return ("unknown" if answer is None else "met" if answer else "missed"), None
+
+
+def _known(comparison: Comparison, slo: Slo, good_rps: Mapping[str, float]) -> Comparison:
+    """Counted goodput in the cells that have it for every run, None in the others."""
+    kept: dict[tuple[str, bool], Run] = {}
+
+    def one(run: Run, sure: bool) -> Run:
+        key = (run.run_id, sure)
+        if key not in kept:
+            rate = good_rps.get(run.run_id) if sure else None
+            kept[key] = replace(run, goodput_rps=rate, slo=slo.per_request)
+        return kept[key]
+
+    def cell(found: Cell) -> Cell:
+        sure = all(r.run_id in good_rps for r in (*found.off, *found.on))
+        off, on = (tuple(one(r, sure) for r in runs) for runs in (found.off, found.on))
+        return replace(found, off=off, on=on)
+
+    def arm(found: ArmComparison) -> ArmComparison:
+        off, on = (tuple(one(r, True) for r in rs) for rs in (found.off_only, found.on_only))
+        return replace(found, cells=tuple(map(cell, found.cells)), off_only=off, on_only=on)
+
+    return replace(comparison, arms=tuple(map(arm, comparison.arms)))
+
+
 def with_goodput(
     comparison: Comparison, slo: Slo | None, good_rps: Mapping[str, float]
 ) -> tuple[Comparison, str]:
@@ -46,14 +168,12 @@ def with_goodput(
     paired = [r for a in comparison.arms for c in a.cells for r in (*c.off, *c.on)]
     if slo is None:
         if not any(r.goodput_rps is not None for r in paired):
-            raise InputError(
-                "goodput: no SLO is named and the files record none; name a TTFT or TPOT limit"
-            )
+            raise InputError(f"goodput: no SLO is named and the files record none; {NAME_A_LIMIT}")
         named = distinct(r.slo for r in paired)
         return comparison, f"Goodput as recorded, at {'; '.join(named) or 'an SLO not recorded'}."
     if all(r.run_id in good_rps for r in paired):
         counted = _replaced(comparison, slo, lambda r: good_rps.get(r.run_id))
-        return counted, f"Goodput counted from per-request records at {slo.text}."
+        return counted, f"Goodput counted from per-request records: {slo.per_request}."
     judged = _replaced(comparison, slo, lambda r: _by_percentile(r, slo))
     said = (
         f"Goodput by percentile at {slo.text}: a run that passes counts all its requests, one "
