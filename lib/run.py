@@ -12,6 +12,10 @@ from lib.estimate import Basis
 OFF = "off"
 SIMULATED = "simulated engine"
 RANDOM_TOKENS = "random tokens: acceptance, and what rests on it, is not that of real text"
+NEEDS_CONSENT = (
+    "measured on random tokens, whose acceptance is not representative: measure on real prompts, "
+    "or accept it (a box on the page, --accept-random on the command line)"
+)
 PERCENTILES = ("p50", "p90", "p95", "p99")
 
 
@@ -178,6 +182,15 @@ def has_random_tokens(run: Run) -> bool:
     return (run.dataset or "").casefold().startswith("random")
 
 
+def drafts_on_random_tokens(runs: Iterable[Run]) -> bool:
+    """Whether one of the runs speculates on random tokens.
+
+    What rests on its acceptance, a price or a schedule, needs a person's consent; a comparison
+    does not, nor does anything about a run without speculation.
+    """
+    return any(has_random_tokens(r) and r.spec_state is not SpecState.OFF for r in runs)
+
+
 @dataclass(frozen=True)
 class Study:
     """The runs that are compared with each other, and what they rest on.
@@ -246,6 +259,8 @@ class Slo:
             name, _, value = (p.strip() for p in part.partition("="))
             if name not in known:
                 raise InputError(f"slo {part!r}: NAME=VALUE with a NAME of {', '.join(known)}")
+            if name in given:
+                raise InputError(f"slo {text!r}: {name} is named twice; name each limit once")
             try:
                 given[name] = value if name == "percentile" else float(value)
             except ValueError:
@@ -262,11 +277,19 @@ class Slo:
 
     @property
     def text(self) -> str:
-        """`p99 TTFT ≤ 500 ms, p99 TPOT ≤ 40 ms`, or empty."""
-        return ", ".join(
-            f"{self.percentile} {name.removesuffix('_ms').upper()} ≤ {limit:g} ms"
+        """`p99 TTFT ≤ 500 ms, p99 TPOT ≤ 40 ms`, or empty: read at the percentile of a run."""
+        return ", ".join(f"{self.percentile} {limit}" for limit in self._each())
+
+    @property
+    def per_request(self) -> str:
+        """`TTFT ≤ 500 ms, TPOT ≤ 40 ms in each request`, or empty: read request by request."""
+        return f"{', '.join(self._each())} in each request" if self.limits else ""
+
+    def _each(self) -> list[str]:
+        return [
+            f"{name.removesuffix('_ms').upper()} ≤ {limit:.12g} ms"
             for name, limit in self.limits.items()
-        )
+        ]
 
 
 def distinct(values: Iterable[str | None]) -> list[str]:

@@ -131,6 +131,17 @@ def scheduled_off(arm: ArmComparison) -> bool:
     return all(_never_drafts(r) for r in _on(arm))
 
 
+def scheduled_k(run: Run, batch: float) -> int | None:
+    """The draft length of a run at a batch; None where its schedule does not say."""
+    if run.schedule is None:
+        return run.num_speculative_tokens
+    try:
+        ranges = [(first, last, int(k)) for first, last, k in json.loads(run.schedule)]
+        return next((k for first, last, k in ranges if first <= batch <= last), None)
+    except (ValueError, TypeError):
+        return None
+
+
 def _never_drafts(run: Run) -> bool:
     if run.schedule is None:
         return run.num_speculative_tokens == 0

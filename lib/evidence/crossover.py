@@ -25,9 +25,10 @@ class Crossing:
 
     `between` are the neighbouring measured loads, `at` the load at which the straight line of
     log M over log2 load is 0, None where the bracket is wider than a factor 2; `measure_at` is
-    then its geometric middle. `low` and `high` are the ends of the 95 % interval of `at`, -inf or
-    inf where an end is censored by the measured range, None with one run an arm at any load.
-    `censored_share` is the share of redraws without this crossing.
+    then its geometric middle. Both are None where a load inside was measured and has no ratio.
+    `low` and `high` are the ends of the interval of `at` (at 95 % unless another level was asked
+    for), -inf or inf where an end is censored by the measured range, None with one run an arm at
+    any load. `censored_share` is the share of redraws without this crossing.
     """
 
     between: tuple[float, float]
@@ -50,13 +51,17 @@ class Crossover:
     outside: str | None
 
 
-def crossover(points: Sequence[LogRatio], draws: int = 10_000, seed: int = 0) -> Crossover:
+def crossover(
+    points: Sequence[LogRatio], draws: int = 10_000, seed: int = 0, level: float = LEVEL
+) -> Crossover:
     """Every sign change of log M, with a seeded interval; nothing outside the measured range.
 
     Derived points and an infinite request rate take no part.
     """
     if draws < 1:
         raise InputError(f"draws = {draws}: at least 1")
+    if not 0 < level < 1:
+        raise InputError(f"level = {level}: between 0 and 1, for example 0.95")
     curve = _curve(points)
     if not curve:
         return Crossover((), None)
@@ -64,7 +69,7 @@ def crossover(points: Sequence[LogRatio], draws: int = 10_000, seed: int = 0) ->
     x, y = np.log2([p.load for p in curve]), _without_zeros(raw)
     changes = np.flatnonzero((y[:-1] > 0) != (y[1:] > 0))
     redraws = _redraws(curve, y, draws, seed) if len(changes) else None
-    crossings = tuple(_crossing(curve, x, y, int(i), redraws) for i in changes)
+    crossings = tuple(_crossing(curve, x, y, int(i), redraws, level) for i in changes)
     outside = None
     if (raw > 0).all():
         outside = f"above {curve[-1].load:g}"
@@ -149,7 +154,7 @@ def _redraws(curve: Sequence[LogRatio], y: Floats, draws: int, seed: int) -> Flo
 
 
 def _crossing(
-    curve: Sequence[LogRatio], x: Floats, y: Floats, i: int, redraws: Floats | None
+    curve: Sequence[LogRatio], x: Floats, y: Floats, i: int, redraws: Floats | None, level: float
 ) -> Crossing:
     a, b = curve[i].load, curve[i + 1].load
     direction: Direction = "down" if y[i] > 0 else "up"
@@ -160,7 +165,7 @@ def _crossing(
     low = high = censored = None
     if redraws is not None:
         drawn = _nearest(x, redraws, i, share, direction)
-        ends = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
+        ends = ((1 - level) / 2, (1 + level) / 2)
         low, high = (_load(q) for q in np.quantile(drawn, ends, method="inverted_cdf"))
         censored = float(np.isinf(drawn).mean())
     return Crossing((a, b), min(max(_load(at), a), b), low, high, direction, censored, None)

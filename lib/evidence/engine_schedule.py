@@ -190,7 +190,7 @@ def _entry(name: str, entry: object, errors: list[str], warnings: list[str]) -> 
     except (TypeError, ValueError, OverflowError):
         errors.append(f"{what}: three whole numbers are allowed")
         return None
-    if any(isinstance(item, float) and not item.is_integer() for item in entry):
+    if any(isinstance(i, bool) or (isinstance(i, float) and not i.is_integer()) for i in entry):
         warnings.append(f"{what} is read as {shown([first, last, k])}.")
     before = len(errors)
     if first < 1 or last < 1:

@@ -18,7 +18,6 @@ from lib.run import OFF, LoadKind, Run, SpecState
 REPEATS_NEEDED = 3
 # More runs than this nobody waits for: the difference is too small for this noise.
 MOST_MORE = 100
-WIDEST = 2 * (1 + 1e-9)
 
 
 class Why(StrEnum):
@@ -190,6 +189,8 @@ def _at_operating_load(
     if load is None or any(r.offered_load == load for r in found.comparison.open_loop):
         return
     here = [(a, p) for a in found.arms if (p := a.at(load)) is not None]
+    if not here and any(g.load == load for a in found.arms for g in a.without_ratio):
+        return
     if not here:
         blocked = next((a for a in found.arms if load in a.pairs.blocked), None)
         why = Why.UNMEASURED if blocked is None else Why.BLOCKED
@@ -216,7 +217,7 @@ def _crossing(found: Findings, arm: ArmFinding) -> Iterator[NextMeasurement]:
         if beyond is not None:
             yield _both(arm, beyond, Why.BEYOND, REPEATS_NEEDED)
         return
-    wide = [c for c in arm.crossover.crossings if c.between[1] / c.between[0] > WIDEST]
+    wide = [c for c in arm.crossover.crossings if c.measure_at is not None]
     for crossing in wide:
         if (middle := _middle(crossing.between, arm.pairs.load_kind)) is not None:
             kind = arm.pairs.load_kind
@@ -236,7 +237,7 @@ def _crossing(found: Findings, arm: ArmFinding) -> Iterator[NextMeasurement]:
         for end in short:
             own = repeats[end.load]
             yield _repeated(arm, own, Why.ONE_RUN, own.missing)
-        if not short and crossing not in wide:
+        if not short and crossing.at is not None:
             yield _largest_share(found, arm, ends)
 
 
@@ -246,6 +247,8 @@ def _beyond(arm: ArmFinding, finite: Sequence[LogRatio]) -> float | None:
     None where nothing lies there: below one request, or above what the server admits.
     """
     low, high = finite[0].load, finite[-1].load
+    if any(g.load < low or g.load > high for g in arm.without_ratio):
+        return None
     whole = arm.pairs.load_kind is not LoadKind.REQUEST_RATE
     if (arm.crossover.outside or "").startswith("below"):
         half = math.ceil(low / 2) if whole else low / 2

@@ -112,7 +112,7 @@ def compare(
     is no protocol field.
     """
     require_fields(overrides)
-    usable, notes = _usable(study.runs)
+    usable, notes = usable_runs(study.runs)
     left_out, note = [], ""
     if metric == THROUGHPUT and (left_out := [r for r in usable if r.arm and open_loop(r)]):
         _require_two_arms(study, *_by_state(usable))
@@ -164,7 +164,7 @@ def _open_loop_note(left_out: Sequence[Run], rest: Iterable[Run]) -> str:
     return f"{text}; most tok/s of a saturated server: {best}"
 
 
-def _usable(runs: Iterable[Run]) -> tuple[list[Run], list[str]]:
+def usable_runs(runs: Iterable[Run]) -> tuple[list[Run], list[str]]:
     """The runs that have an outcome and a load, and a note on those left out."""
     usable, empty, loadless = [], 0, 0
     refused: list[str] = []

@@ -11,14 +11,23 @@ from scipy.special import stdtrit
 from lib.errors import InputError
 from lib.evidence.pairing import ArmComparison
 from lib.results.checks import blocks_latency
+from lib.results.study_checks import NOISE, within
 from lib.run import Run
 
-Mark = Literal["wins", "too close to call", "loses", "ahead, one run", "behind, one run"]
+Mark = Literal[
+    "wins",
+    "too close to call",
+    "loses",
+    "ahead, one run",
+    "behind, one run",
+    "within noise, one run",
+]
+UNSURE: tuple[Mark, ...] = ("too close to call", "within noise, one run")
 
 # Without an interval, arms within 1 % of the better one are not told apart.
 LARGEST_LOG = math.log(1e6)
 SAME = 1e-13
-TIE = -math.log(0.99) + 1e-9
+TIE = -math.log1p(-NOISE[0]) + 1e-9
 
 
 @dataclass(frozen=True)
@@ -170,15 +179,17 @@ class LogRatio:
     def mark(self, level: float = 0.95) -> Mark:
         """The finding at this load alone: decided only where the interval clears 1.
 
-        One run an arm is named so, unless the slower arm reaches 99 % of the faster. A derived
-        point decides nothing.
+        One run an arm is named so: tied where the worse arm reaches 99 % of the better, within
+        noise where it reaches 95 %, as launches differ. A derived point decides nothing.
         """
         ends = self.log_interval(level)
         if self.derived:
             return "too close to call"
         if ends is None:
-            if abs(self.log_m) <= TIE:
+            if within(NOISE[0], self.log_m):
                 return "too close to call"
+            if within(NOISE[1], self.log_m):
+                return "within noise, one run"
             return "ahead, one run" if self.log_m > 0 else "behind, one run"
         if ends[0] > 0:
             return "wins"

@@ -7,18 +7,18 @@ tax where none was. A schedule stays a hypothesis until it has been measured as 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lib.errors import InputError
+from lib.errors import InputError, NotComparable
 from lib.evidence import schedule_notes as notes
 from lib.evidence.best_k import Grid, choose, curves, grid_of, taxes
 from lib.evidence.competing import competing
 from lib.evidence.engine_schedule import Check, Range, check, config, vllm_flag
 from lib.evidence.engine_support import RUNNERS
 from lib.evidence.goodput import with_goodput
-from lib.evidence.pairing import ArmComparison, Comparison
+from lib.evidence.pairing import Comparison
 from lib.evidence.ratio import METRICS
 from lib.evidence.schedule_notes import WORTH_A_SCHEDULE
 from lib.evidence.tiers import BestFixed, Tier, best_fixed_of, tiers_of, to_the_ends
-from lib.run import RANDOM_TOKENS, Slo, distinct, has_random_tokens
+from lib.run import NEEDS_CONSENT, RANDOM_TOKENS, Run, Slo, distinct, drafts_on_random_tokens
 
 __all__ = [
     "OBJECTIVES",
@@ -92,6 +92,7 @@ def build(
     slo: Slo | None = None,
     good_rps: Mapping[str, float] | None = None,
     runner: str | None = None,
+    accept_random: bool = False,
 ) -> Schedule:
     """The schedule for one server with `max_num_seqs` sequences.
 
@@ -102,7 +103,8 @@ def build(
     run). `tail` decides the batches above the highest load where off does not win there: `off` or
     `carry`. `method` and `protocol` choose where the arms have several. `good_rps` are counted
     good requests per second by run id; without them the percentiles decide. `runner` is vLLM's
-    model runner, V1 or V2, where it is known.
+    model runner, V1 or V2, where it is known. `accept_random` is a person's consent to arms that
+    were measured on random tokens.
 
     Raises InputError for an argument outside its range, NotComparable where the arms allow no
     schedule.
@@ -114,6 +116,9 @@ def build(
         comparison, said = with_goodput(comparison, slo, good_rps or {})
         how.append(said)
     used, left_out = competing(comparison, metric, method, protocol)
+    runs = [r for a in used for c in a.cells for r in c.on]
+    if drafts_on_random_tokens(runs) and not accept_random:
+        raise NotComparable(f"schedule: {NEEDS_CONSENT}")
     arms, batches = curves(used, metric)
     tax = taxes(comparison, used, metric)
     grid = grid_of(arms, max_num_seqs, noise_ties, tax)
@@ -125,7 +130,7 @@ def build(
     how += notes.no_gain(inside)
     tiers = to_the_ends(inside, max_num_seqs, tail)
     warnings = [*notes.unmeasured(tiers, grid, max_num_seqs), *left_out, *batches, *how]
-    found = _schedule(tiers, best, grid, max_num_seqs, used, warnings, tax, runner)
+    found = _schedule(tiers, best, grid, max_num_seqs, runs, warnings, tax, runner)
     return replace(found, objective=objective, derived=bool(batches))
 
 
@@ -163,18 +168,17 @@ def _schedule(
     best: BestFixed,
     grid: Grid,
     max_num_seqs: int,
-    used: Sequence[ArmComparison],
+    runs: Sequence[Run],
     warnings: Sequence[str],
     log_taxes: Mapping[float, float],
     runner: str | None,
 ) -> Schedule:
-    runs = [r for a in used for c in a.cells for r in c.on]
     decided = tiers[-1].last == max_num_seqs
     largest = max(t.k for t in tiers)
     highest = int(grid.batches[-1])
     blocked = notes.data_parallel(runs, largest, best.k) if len(tiers) > 1 else None
     said = [*notes.advice(tiers, (best.k, best.gain), decided, grid, runs), *warnings]
-    if any(map(has_random_tokens, runs)):
+    if drafts_on_random_tokens(runs):
         said.append(f"Measured on {RANDOM_TOKENS}: repeat it on your own prompts first.")
     engine_notes: tuple[str, ...] = ()
     if len(tiers) > 1:

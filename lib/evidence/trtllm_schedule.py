@@ -5,7 +5,7 @@ the last, and above the last key nothing is drafted.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 import yaml
@@ -13,6 +13,8 @@ import yaml
 from lib.errors import InputError
 from lib.evidence.engine_schedule import LARGEST, Check, Range, effective, shown
 from lib.evidence.engine_support import version_of
+from lib.results.server_args import TENSORRT_LLM, engine_name
+from lib.run import Run
 
 KEY = "draft_len_schedule"
 MAXIMUM = "max_draft_len"
@@ -40,6 +42,13 @@ def meaning_of(version: str | None) -> str | None:
     if found is None:
         return None
     return LAST if found >= LAST_SINCE else FIRST
+
+
+def recorded_version(runs: Iterable[Run]) -> str | None:
+    """The one version of TensorRT-LLM that these runs record; None where none or several."""
+    versions = {r.engine_version for r in runs if engine_name(r.engine) == TENSORRT_LLM}
+    stated = [v for v in versions if v]
+    return stated[0] if len(stated) == 1 else None
 
 
 def schedule_of(ranges: Sequence[Range], meaning: str) -> dict[int, int]:

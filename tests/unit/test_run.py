@@ -60,6 +60,8 @@ def test_slo_is_parsed() -> None:
     for bad in ("", "ttft=500", "ttft_ms=fast", "percentile=p95", "ttft_ms=-1", "ttft_ms=nan"):
         with pytest.raises(InputError, match="slo"):
             Slo.parse(bad)
+    with pytest.raises(InputError, match="tpot_ms is named twice"):
+        Slo.parse("tpot_ms=20,tpot_ms=30")
 
 
 def test_heading_says_what_is_not_recorded() -> None:

@@ -263,3 +263,14 @@ def test_wins_up_to_at_a_stricter_level_claims_less() -> None:
     sweep = ratios({1: 1.5, 2: 1.08}, se=0.02)
     assert wins_up_to(sweep, 1, 0.95) == 2
     assert wins_up_to(sweep, 1, 0.99) == 1
+
+
+def test_a_higher_level_has_a_wider_interval() -> None:
+    sweep = ratios({16: 1.2, 32: 0.9}, se=0.02)
+    ends = []
+    for level in (0.9, 0.95, 0.99):
+        (found,) = crossover(sweep, level=level).crossings
+        ends.append((found.low or 0.0, found.high or 0.0))
+    assert ends[2][0] < ends[1][0] < ends[0][0] < ends[0][1] < ends[1][1] < ends[2][1]
+    with pytest.raises(InputError, match="level = 95"):
+        crossover(sweep, level=95)

@@ -109,6 +109,7 @@ def test_limits(name: str, pair: tuple[int, int]) -> None:
 def test_items_pass_through_int() -> None:
     found = check([["1", 16.0, True]], 3, 16)
     assert found.effective == ((1, 16, 1),)
+    assert says(found.warnings, "read as [1, 16, 1]")
     found = check([[1, 16.9, 2]], 2, 16)
     assert found.effective == ((1, 16, 2),)
     assert says(found.warnings, "read as [1, 16, 2]")

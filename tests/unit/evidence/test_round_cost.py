@@ -9,6 +9,7 @@ from lib.evidence.findings import Findings, find
 from lib.evidence.round_cost import ArmRounds, bracket, fits, mean_tau, round_costs
 from lib.results import published
 from lib.run import LoadKind, Run
+from lib.theory import walltime
 from tests.unit.evidence.builders import off, on, study
 
 # Load: off tok/s, tok/s, tau; K; from public write-ups.
@@ -54,7 +55,12 @@ def test_a_draft_model_on_l4() -> None:
 
 
 def test_c03_implied_round_cost_of_a_tree() -> None:
-    arm = only(sweep(C03, 4, draft_topk=4))
+    found = sweep(C03, 4, draft_topk=4)
+    arm = only(found)
+    speedups = [p.speedup for p in arm.points]
+    assert speedups == pytest.approx([0.848, 0.939, 0.994, 0.822, 1.057], abs=5e-4)
+    assert [c.direction for c in found.arms[0].crossover.crossings] == ["up"]
+    assert found.arms[0].at(8).mark() == "too close to call"  # type: ignore[union-attr]
     assert costs(arm) == pytest.approx([3.00, 2.72, 2.59, 3.12, 2.42], abs=6e-3)
     assert arm.k is None
     assert fits([arm]) == ()
@@ -189,6 +195,10 @@ def test_a_drafter_that_costs_nothing_has_both_ends() -> None:
 
 def test_bracket_of_a_drafter_with_a_cost() -> None:
     known = bracket(4, 0.2, 0.1)
+    assert known.low == pytest.approx(walltime.tau(0.7, 4) / walltime.speedup(0.7, 4, 0.2))
+    assert known.high == pytest.approx(
+        walltime.tau(0.7, 4) * walltime.operations_factor(0.7, 4, 0.1)
+    )
     assert (known.low, known.high) == (pytest.approx(1.8), pytest.approx(5.4))
     assert "below" in known.flag(1.5)
     assert known.flag(1.7) == known.flag(5.8) == ""

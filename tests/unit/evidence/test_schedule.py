@@ -5,6 +5,7 @@ import math
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -202,6 +203,10 @@ def test_best_k_differs_by_batch() -> None:
     table = {0: (100, 2000), 2: (180, 4000), 3: (195, 3850), 4: (200, 3600)}
     built = build(comparison((1, 64), table), 64)
     assert ranges(built) == [[1, 1, 4], [2, 11, 3], [12, 64, 2]]
+    lines = {k: np.log2(ends) for k, ends in table.items()}  # over log2 batch, 0 to 6
+    for (first, second), batch in {(4, 3): 3.12, (3, 2): 16.69}.items():
+        gap = lines[first] - lines[second]
+        assert 2 ** (6 * gap[0] / (gap[0] - gap[1])) == pytest.approx(batch, abs=5e-3)
     assert built.best_fixed_k == 3
     assert built.gain_over_fixed == pytest.approx(4000 / 3850 - 1)
     assert not said(built, "keep a fixed K")
@@ -534,8 +539,8 @@ def test_at_every_measured_load_k_is_within_the_tie_of_the_best(sweep: tuple, no
         assert level[best] - level[k] <= max(-math.log(0.99), width) + 1e-6
 
 
-def test_random_tokens_are_said_beside_the_schedule() -> None:
-    """C52."""
+def test_random_tokens_make_a_schedule_with_consent_alone() -> None:
+    """C52: comparing is free; the schedule waits for a person's word and then carries the note."""
 
     def measured(dataset: str) -> Study:
         rows = ((off, 1, 10.0), (off, 8, 80.0), (on, 1, 20.0), (on, 8, 60.0))
@@ -543,6 +548,10 @@ def test_random_tokens_are_said_beside_the_schedule() -> None:
 
     plain, random = measured("sharegpt"), measured("random")
     assert not any("random tokens" in w for w in build(compare(plain), 8).warnings)
-    assert any("your own prompts" in w for w in build(compare(random), 8).warnings)
+    with pytest.raises(NotComparable, match="--accept-random"):
+        build(compare(random), 8)
+    accepted = build(compare(random), 8, accept_random=True)
+    assert any("your own prompts" in w for w in accepted.warnings)
+    assert len(compare(random).arms[0].cells) == 2
     assert plain.caveat == ""
     assert "random tokens" in random.caveat
