@@ -5,8 +5,8 @@ import tomllib
 import pytest
 
 from lib.report import style
-from lib.report.style import Mode
-from lib.report.theory_figures import ACCENT, PAPER
+from lib.report.style import PAPER, Mode
+from lib.report.theory_figures import ACCENT
 from lib.settings import ROOT, get
 from lib.ui.navigation import MENU
 

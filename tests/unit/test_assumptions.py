@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 
+from lib.assumptions import Input, table
 from lib.errors import InputError
 from lib.report.screening import presets
-from lib.ui.inputs import Input, table
 
 ALPHA = table()["alpha"]
 GAMMA = table()["gamma"]
@@ -20,7 +20,7 @@ def test_the_screen_starts_on_a_published_row() -> None:
 
 def test_facts_about_a_deployment_start_empty() -> None:
     for row in table().values():
-        if row.page == "price":
+        if row.page != "screen":
             assert row.start is None
             assert row.empty
     assert table()["step_ms"].start is None
@@ -30,7 +30,7 @@ def test_facts_about_a_deployment_start_empty() -> None:
 def test_every_row_says_what_it_is(row: Input) -> None:
     assert row.label
     assert row.help.endswith(".")
-    assert row.page in ("screen", "price")
+    assert row.page in ("screen", "price", "compare", "fleet")
     assert row.range_text
     assert row.parse(str(row.max)) == row.max
     assert row.parse(str(row.min)) == row.min
