@@ -2,21 +2,33 @@
 
 import streamlit as st
 
-from lib.estimate import Basis, Estimate
 from lib.evidence.findings import Findings
-from lib.money import cost
 from lib.money.pricing import PricedPair, price_pairs
 from lib.report.format import money, multiplier, percent, plain_md
 from lib.report.load_figures import load_title, off_labels
 from lib.report.price_figures import price_figure
-from lib.report.price_text import price_answer, saving_lines, unpriced_lines
+from lib.report.price_text import TOO_CLOSE, price_answer, saving_lines, unpriced_lines
 from lib.report.tables import price_table
 from lib.run import Slo
-from lib.ui import chips, inputs, protocol, study
+from lib.ui import (
+    chips,
+    chosen_rate,
+    consent,
+    deliverables,
+    inputs,
+    price_bases,
+    price_book,
+    price_tabs,
+    price_what_if,
+    protocol,
+    scenarios,
+    study,
+)
 from lib.ui.figure import chart, csv_button, mode
-from lib.ui.live_slider import live_slider
+from lib.ui.live_slider import begin_page, live_slider
 
 SLIDERS = ("usd_per_gpu_hour", "gpu_count", "utilization", "extra_usd_per_hour", "tokens_per_day")
+ADDED = ("drafter_gpus", "drafter_usd_per_gpu_hour", "on_utilization")
 
 
 def break_evens(pair: PricedPair) -> None:
@@ -28,7 +40,9 @@ def break_evens(pair: PricedPair) -> None:
     with st.container(horizontal=True, key="metrics", gap="medium"):
         st.metric("$/1M output, off", money(off.value))
         st.metric("$/1M output, with", money(on.value))
-        st.metric("Saving", percent(saving.value))
+        close = pair.too_close
+        said = TOO_CLOSE.capitalize() if close else None
+        st.metric("Saving", f"{'≈ ' if close else ''}{percent(saving.value)}", help=said)
         st.metric("Multiplier M", multiplier(pair.multiplier))
         st.metric("Break-even M", multiplier(even), help="M at which both prices are equal.")
         st.metric(
@@ -39,17 +53,24 @@ def break_evens(pair: PricedPair) -> None:
 
 
 @st.fragment
-def live(found: Findings, slo: Slo | None) -> None:
-    priced = {a.label: price_pairs(found, a, study.rate(), slo) for a in found.arms}
+def live(found: Findings, slo: Slo | None, agreed: bool) -> None:
+    scenarios.follow()
+    priced = {
+        a.label: price_pairs(found, a, study.rate(), slo, accept_random=agreed) for a in found.arms
+    }
     sentence, estimate, pair = price_answer(found, priced, study.operating_load())
     if estimate is None:
         st.info(plain_md(sentence), icon=":material/payments:")
     else:
-        chips.answer(plain_md(sentence), estimate, note=plain_md(found.study.caveat))
+        note = plain_md(found.study.caveat)
+        chips.answer(plain_md(sentence), estimate, chosen_rate.rests_on(), note)
+    chosen_rate.caption()
     left, right = st.columns([1, 2], gap="large")
     card = left.container(border=True, key="controls")
     with right:
-        if pair is not None:
+        case = price_tabs.case_in_hand(found, pair)
+        if pair is not None and case is not None:
+            price_bases.decode_caption(case)
             break_evens(pair)
             for line in saving_lines(
                 pair, inputs.value("tokens_per_day"), study.rate().utilization
@@ -69,47 +90,22 @@ def live(found: Findings, slo: Slo | None) -> None:
     with card:
         for key in SLIDERS:
             live_slider(key)
+        with st.expander("The drafter's GPUs, utilisation with it"):
+            for key in ADDED:
+                live_slider(key)
+    price_tabs.draw(found, case)
     with st.expander("Every load as a table"):
         st.dataframe(price_table(priced), hide_index=True, placeholder="–")
         csv_button("price-table", lambda: price_table(priced))
+    deliverables.draw(found, priced)
 
 
-@st.fragment
-def assumed() -> None:
-    """A multiplier that a person types: always labelled assumed, never from the theorem."""
-    with st.expander("What if? A multiplier that nobody measured"):
-        left, right = st.columns([1, 2], gap="large")
-        with left:
-            m = live_slider("assumed_multiplier")
-            tps = st.number_input(
-                "Measured tok/s without",
-                min_value=0.01,
-                value=None,
-                key="assumed_tps",
-                bind="query-params",
-            )
-        paid = study.rate()
-        usd, gpus, used = paid.usd_per_gpu_hour, paid.gpu_count, paid.utilization
-        extra = paid.extra_usd_per_hour
-        if None in (m, tps, usd, gpus, used):
-            right.caption("Type M, the baseline's tok/s, a $/GPU-h, the GPUs and the utilisation.")
-            return
-        base = cost.cost_per_million(usd * gpus, tps, used)
-        with_it = cost.speculative_cost_per_million(usd * gpus, tps, m, extra, used)
-        saving = cost.saving_fraction(m, usd * gpus, extra)
-        with right:
-            chips.answer(
-                plain_md(
-                    f"{money(with_it)} instead of {money(base)} per 1M output tokens: "
-                    f"{percent(abs(saving))} {'less' if saving >= 0 else 'more'}, if M were {m:g}."
-                ),
-                Estimate(with_it, "$ per 1M output tokens", Basis.ASSUMED, "M as typed"),
-                key="answer-assumed",
-            )
-
-
+begin_page()
 chips.question("What does a million tokens cost?")
 if (found := study.findings()) is not None:
-    live(found, study.slo())
+    consent.ask(found)
+    live(found, study.slo(), consent.random_ok())
     protocol.strip(found)
-assumed()
+price_book.draw()
+scenarios.draw()
+price_what_if.draw()

@@ -149,3 +149,36 @@ def monthly_saving(
         short_off=max(0.0, 1.0 - off_tps / demand),
         short_on=max(0.0, 1.0 - on_tps / demand),
     )
+
+
+def tokens_freed_per_hour(
+    off_tokens_per_second: float, on_tokens_per_second: float, servers: int = 1
+) -> float:
+    """Output tokens an hour that the same paid servers could serve on top; negative if fewer.
+
+    What speculation brings where the capacity is committed: no cash, more of it left. Both are
+    tokens per second of one server as used, so with its utilisation in.
+    """
+    return servers * (on_tokens_per_second - off_tokens_per_second) * SECONDS_PER_HOUR
+
+
+def training_usd_per_hour(training_usd: float, months: float) -> float:
+    """$/h of a drafter's training spread over the months that it serves."""
+    usd = float(_checked("training_usd", training_usd, zero=True))
+    return usd / (float(_checked("months", months, zero=False)) * HOURS_PER_MONTH)
+
+
+def training_usd_per_million(training_usd: float, tokens: float) -> float:
+    """$ per 1M tokens of a drafter's training spread over the tokens that it will serve."""
+    usd = float(_checked("training_usd", training_usd, zero=True))
+    return usd * 1e6 / float(_checked("tokens", tokens, zero=False))
+
+
+def training_break_even_tokens(training_usd: float, off_usd: float, on_usd: float) -> float:
+    """Tokens after which the training is paid back: $ 10^6 / (price without - price with).
+
+    Prices in $ per 1M tokens; infinite where speculation is no cheaper.
+    """
+    usd = float(_checked("training_usd", training_usd, zero=True))
+    gain = off_usd - on_usd
+    return usd * 1e6 / gain if gain > 0 else math.inf

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 
 from lib.estimate import Estimate
 from lib.evidence.findings import Findings
-from lib.money.cost import monthly_saving
-from lib.money.pricing import SLO_UNKNOWN, PricedPair
+from lib.money.cost import MonthlySaving, tokens_freed_per_hour
+from lib.money.pricing import SLO_UNKNOWN, PricedPair, saving_a_month
 from lib.report.format import load as load_text
-from lib.report.format import money, percent
+from lib.report.format import money, percent, tokens
 from lib.report.load_figures import at_load
 from lib.run import OFF
 
-SECONDS_PER_DAY = 86_400
+TOO_CLOSE = "too close to call"
 
 
 def price_answer(
@@ -45,10 +45,10 @@ def price_answer(
 
 
 def _sentence(pair: PricedPair, off: Estimate, on: Estimate, saving: Estimate, at: str) -> str:
-    word = "less" if saving.value >= 0 else "more"
+    word = f"{percent(abs(saving.value))} {'less' if saving.value >= 0 else 'more'}"
     text = (
         f"{money(on.value)} instead of {money(off.value)} per 1M output tokens at {at} with "
-        f"{pair.on.arm}: {percent(abs(saving.value))} {word}"
+        f"{pair.on.arm}: {TOO_CLOSE if pair.too_close else word}"
     )
     if saving.low is not None and saving.high is not None:
         text += f" (saving {percent(saving.low)} to {percent(saving.high)})"
@@ -62,25 +62,12 @@ def _sentence(pair: PricedPair, off: Estimate, on: Estimate, saving: Estimate, a
 def saving_lines(
     pair: PricedPair, tokens_a_day: float | None, utilization: float | None
 ) -> list[str]:
-    """The saving a month in its three labelled readings, or what to type to read it.
-
-    A server delivers its measured throughput for the share of paid time that is in use, as in the
-    price per 1M tokens.
-    """
-    off, on = pair.off, pair.on
+    """The saving a month in its three labelled readings, or what to type to read it."""
     if tokens_a_day is None:
         return ["Type the tokens a day to read the saving a month."]
-    if None in (off.usd_per_hour, on.usd_per_hour, off.output_tps, on.output_tps, utilization):
+    found = saving_a_month(pair, tokens_a_day, utilization)
+    if found is None:
         return []
-    used = float(utilization or 1)
-    demand = tokens_a_day / SECONDS_PER_DAY
-    found = monthly_saving(
-        demand,
-        float(off.usd_per_hour or 0),
-        float(off.output_tps or 0) * used,
-        float(on.usd_per_hour or 0),
-        float(on.output_tps or 0) * used,
-    )
     lines = [
         f"Hours scale with tokens: {_signed(found.hours_scale_usd)} a month.",
         f"Whole servers stay on ({found.servers_off} without, {found.servers_on} with): "
@@ -89,11 +76,29 @@ def saving_lines(
     ]
     short = [
         f"{arm} falls short of the demand by {percent(gap, 1)}"
-        for arm, gap in (("off", found.short_off), (on.arm, found.short_on))
+        for arm, gap in ((pair.off.arm, found.short_off), (pair.on.arm, found.short_on))
         if gap > 1e-9
     ]
     lines[-1] += f"; {', '.join(short)}." if short else "."
-    return lines
+    lines.append(_committed(pair, found, float(utilization or 1)))
+    return [f"{line[:-1]} ({TOO_CLOSE})." for line in lines] if pair.too_close else lines
+
+
+def _committed(pair: PricedPair, found: MonthlySaving, utilization: float) -> str:
+    """What the same paid servers bring: no cash, but capacity."""
+    servers, used = found.servers_off, utilization
+    freed = tokens_freed_per_hour(
+        (pair.off.output_tps or 0) * used,
+        (pair.on.output_tps or 0) * used * pair.utilization_ratio,
+        servers,
+    )
+    word = "more" if freed >= 0 else "fewer"
+    cash = found.one_server_usd * servers
+    paid = "$0 in cash" if cash == 0 else f"{_signed(cash)} a month in cash"
+    return (
+        f"Capacity is committed ({servers} server{'s' if servers > 1 else ''} paid either way): "
+        f"{paid}; room for {tokens(abs(freed))} {word} output tokens an hour."
+    )
 
 
 def _signed(usd: float) -> str:

@@ -1,6 +1,7 @@
 """Only measured throughput is priced, at the visitor's own rates, and never past a missed SLO."""
 
 import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -100,6 +101,20 @@ def test_each_arm_keeps_its_own_usd_per_hour() -> None:
     (found,) = priced(runs, Rate(None, None, 1.0))
     assert found.complete is not None
     assert found.complete[2].value == pytest.approx(-1.0)
+
+
+@pytest.mark.parametrize("usd_per_hour", [1.6, 63.296, 12345.5])
+@pytest.mark.parametrize("used", [0.5, 0.675, 0.9999])
+def test_the_derivation_names_enough_digits_to_derive_the_price_again(
+    usd_per_hour: float, used: float
+) -> None:
+    rate = Rate(usd_per_hour, 1, used)
+    price = price_arm("off", 8, [run("a", 8, 1276.764)], rate).price
+    assert price is not None
+    said = re.match(r"\$(.+)/h × .* × (.+) tok/s × (.+) % util.* = \$(.+) per", price.how)
+    assert said
+    hourly, tps, percent = (float(x.replace(",", "")) for x in said.groups()[:3])
+    assert f"{hourly * 1e6 / (3600 * tps * percent / 100):,.4g}" == said[4]
 
 
 def test_a_load_that_misses_the_slo_is_not_priced_for_that_arm() -> None:
@@ -231,3 +246,31 @@ def test_a_demand_is_not_priced() -> None:
     assert "equal the demand" in only.why_not
     missed = [replace(r, achieved_load=20.0) for r in runs]
     assert price_arm("eagle3:4", 31.4, missed[1:], PAID).price is not None
+
+
+def test_random_tokens_are_priced_with_consent_alone() -> None:
+    """C52: the speculating arm waits for a person's word; off rests on no acceptance."""
+    runs = [run("a", 8, 45.0, dataset="random"), run("b", 8, 81.0, 4, dataset="random")]
+    found = find(Study("s", tuple(runs)))
+    (refused,) = price_pairs(found, found.arms[0], PAID)
+    assert refused.on.price is None
+    assert "random tokens" in refused.on.why_not
+    assert refused.saving is None
+    assert refused.off.price is not None
+    (accepted,) = price_pairs(found, found.arms[0], PAID, accept_random=True)
+    assert accepted.complete is not None
+    off, on, saving = accepted.complete
+    assert round(on.value, 2) == 6.86
+    assert "accepted by a person" in on.source
+    assert "accepted by a person" in saving.source
+    assert "random" not in off.source
+    assert accepted.multiplier == refused.multiplier == pytest.approx(1.8)
+
+
+def test_consent_frees_no_other_refusal() -> None:
+    runs = [run("a", 8, 45.0), run("b", 8, 81.0, 4, dataset="random")]
+    found = find(Study("s", tuple(runs)))
+    for arm in found.arms:
+        for each in price_pairs(found, arm, Rate(), accept_random=True):
+            assert each.on.price is None
+            assert "type a $/GPU-h" in each.on.why_not
