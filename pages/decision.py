@@ -11,7 +11,16 @@ from lib.report.format import plain_md
 from lib.report.load_figures import multiplier_figure
 from lib.report.sentences import compare_answer
 from lib.report.tables import multiplier_table
-from lib.ui import chips, decision_cards, navigation, next_step, protocol, schedule_card, study
+from lib.ui import (
+    chips,
+    consent,
+    decision_cards,
+    navigation,
+    next_step,
+    protocol,
+    schedule_card,
+    study,
+)
 from lib.ui.figure import chart, mode
 
 
@@ -32,21 +41,6 @@ def answer(found: Findings, result: decision.Verdict, built: Schedule | str) -> 
         st.info(result.sentence, icon=":material/flag:")
 
 
-def path(found: Findings, result: decision.Verdict, built: Schedule | str) -> None:
-    typed = decision_cards.screen_inputs()
-    decision_cards.gates(
-        decision.gates(
-            found,
-            result,
-            typed,
-            decision_cards.priced(found),
-            built,
-            decision.low_batch(found, result.arm, typed),
-            study.rate(),
-        )
-    )
-
-
 def draw(found: Findings) -> None:
     result = decision.verdict(found, study.operating_load(), study.stated())
     built = schedule_card.build(found)
@@ -63,7 +57,8 @@ def draw(found: Findings) -> None:
     protocol.strip(found)
     left, right = st.columns([1, 1], gap="large")
     with left:
-        path(found, result, built)
+        consent.ask(found)
+        decision_cards.gates(decision_cards.steps(found, result, built))
     with right:
         chart(
             "multiplier",

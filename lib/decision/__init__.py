@@ -11,6 +11,7 @@ from lib.decision.states import (
     PRACTITIONER_REPORT,
     PRACTITIONER_SOURCE,
     Gate,
+    Live,
     State,
     Verdict,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "Gate",
     "Guardrail",
     "Light",
+    "Live",
     "LowBatch",
     "Money",
     "ScreenInputs",

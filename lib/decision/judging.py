@@ -91,9 +91,7 @@ def _unreplicated(
     findings: Findings, here: Sequence[tuple[ArmFinding, LogRatio]], at: str
 ) -> Verdict:
     arm, point = max(here, key=lambda w: w[1].log_m)
-    word = {"ahead, one run": "ahead", "behind, one run": "behind"}.get(
-        point.mark(), "too close to call"
-    )
+    word = point.mark().removesuffix(", one run")
     return Verdict(
         State.UNDECIDED,
         f"At {at}, {arm.label} measures {point.multiplier:.2f}× ({word}) on one run an arm: "

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from lib.decision.drafting import LOW, LowBatch, ScreenInputs, differing, screen_word
 from lib.decision.judging import REPEATS_NEEDED, level
-from lib.decision.states import Gate, State, Verdict
+from lib.decision.states import Gate, Live, State, Verdict
 from lib.estimate import Basis
 from lib.evidence.findings import Findings
 from lib.evidence.schedule import Schedule
 from lib.money.pricing import PricedPair, Rate
-from lib.run import Run
+from lib.run import RANDOM_TOKENS, Run, drafts_on_random_tokens
 from lib.theory import walltime
 
 SAME_PRICE = 0.005
@@ -23,12 +23,13 @@ def gates(
     schedule: Schedule | str,
     low: LowBatch | None = None,
     rate: Rate | None = None,
+    live: Live | None = None,
 ) -> tuple[Gate, ...]:
     """From acceptance and draft cost at low batch to the live server.
 
     `priced` are the pairs at the operating load; `schedule` is what the person's choices gave, or
     why there is none; `low` is what the study says of the drafter; `rate` is what a person pays
-    now.
+    now; `live` is what a watched server does, None where none answered lately.
     """
     return (
         _low_batch_gate(low),
@@ -36,14 +37,7 @@ def gates(
         _load_gate(findings, found),
         _price_gate(findings, found, priced, rate),
         _schedule_gate(findings, found, schedule),
-        Gate(
-            "Monitor",
-            State.MISSING,
-            "",
-            None,
-            "After deploying, compare the server's τ and TPOT with these figures.",
-            "",
-        ),
+        _monitor_gate(live),
     )
 
 
@@ -54,29 +48,42 @@ def _low_batch_gate(low: LowBatch | None) -> Gate:
         return Gate(title, State.MISSING, "", None, missing, "acceptance")
     said = low.acceptance
     known = f"τ {said.tau.value:.2f}"
+    if said.tau.low is not None and said.tau.high is not None:
+        known += f" ({said.tau.low:.2f} to {said.tau.high:.2f}; {said.tau.method.value})"
     if said.alpha is not None:
         known += f", α {said.alpha.value:.3f}"
         if said.alpha.low is not None and said.alpha.high is not None:
             known += f" ({said.alpha.low:.3f} to {said.alpha.high:.3f}; {said.alpha.method.value})"
     known += f" of {low.arm} at {low.load:g}"
-    if low.c is not None:
-        known += f"; c {low.c:.3g}, {low.c_basis}: {low.c_source}"
+    cost = low.cost
+    if cost is not None:
+        known += f"; c {cost.value:.3g}, {cost.basis}: {cost.source}"
     gaps = []
     if low.stale:
         gaps.append(f"measured on {'; '.join(low.stale)}: measure again")
     if low.load > LOW:
         gaps.append(f"{low.load:g} is not low batch: count acceptance at {LOW} or fewer")
-    if low.c is None:
-        gaps.append("the draft cost c is not known: type it on the screen page, or measure three K")
-    elif low.c_basis is Basis.ASSUMED:
+    if cost is None:
+        gaps.append(
+            "the draft cost c is not known: probe it, type it on the screen page, or "
+            "measure three K"
+        )
+    elif cost.stale:
+        gaps.append(f"c was probed on {'; '.join(cost.stale)}: due for re-measurement")
+    elif cost.doubts:
+        gaps.append(f"c is in doubt, {'; '.join(cost.doubts)}: probe it again")
+    elif cost.basis is Basis.ASSUMED:
         gaps.append("the draft cost c is assumed: measure it on your target and drafter")
     if not low.by_request:
-        gaps.append("τ has no interval by request, and no gate passes without one")
+        gaps.append(
+            "τ has no interval by request, and no gate passes without one: import records that "
+            "count the drafts of each request"
+        )
     if said.untrusted:
         gaps.extend(said.remarks[:1])
     text = "; ".join(gaps)
     text = f"{text[0].upper()}{text[1:]}." if text else ""
-    page = "screen" if low.c_basis is not Basis.DERIVED else "acceptance"
+    page = "acceptance" if cost is not None and cost.settled else "probe"
     return Gate(title, low.state, f"{known}.", said.basis, text, page)
 
 
@@ -86,7 +93,7 @@ def _screen_gate(screen: ScreenInputs | None, low: LowBatch | None) -> Gate:
         state = screen_word(s) if low.state is State.PASSED else State.UNDECIDED
         return Gate(
             title,
-            State.STALE if low.stale else state,
+            State.STALE if low.due else state,
             f"S = {s:.2f}× at low batch for the measured τ {low.acceptance.tau.value:.2f}, "
             f"γ {low.acceptance.gamma}, c {low.c:.3g}: {walltime.verdict(s).value}.",
             Basis.THEOREM,
@@ -146,13 +153,18 @@ def _price_gate(
     word = "less" if saving.value >= 0 else "more"
     slo_open = "unknown" in (pair.off.slo, pair.on.slo)
     missing = "SLO unknown: name one, or the price may rest on a missed one." if slo_open else ""
+    missing = (
+        f"{missing} {_on_random_tokens(_runs_at(findings, pair.on.arm, pair.on.load))}".strip()
+    )
     if old := _old_price(findings, pair, rate):
         state, missing = State.STALE, old
+    stated = rate is not None and rate.source and rate.source in off.source
+    paid = f" $/GPU-h: {rate.source}." if rate is not None and stated else ""
     return Gate(
         title,
         state,
         f"{_usd(on.value)} instead of {_usd(off.value)} per 1M output tokens at "
-        f"{pair.on.load:g}: {100 * abs(saving.value):.0f} % {word}.",
+        f"{pair.on.load:g}: {100 * abs(saving.value):.0f} % {word}.{paid}",
         on.basis,
         missing,
         "price",
@@ -188,6 +200,11 @@ def _old_price(findings: Findings, pair: PricedPair, rate: Rate | None) -> str:
     )
 
 
+def _on_random_tokens(runs: Sequence[Run]) -> str:
+    """What an accepted price or schedule must still say; empty for real prompts."""
+    return f"On {RANDOM_TOKENS}." if drafts_on_random_tokens(runs) else ""
+
+
 def _runs_at(findings: Findings, label: str, load: float, *, off: bool = False) -> list[Run]:
     cells = [c for a in findings.arms if a.label == label for c in a.pairs.cells if c.load == load]
     return [r for c in cells for r in (c.off if off else c.on)]
@@ -216,12 +233,14 @@ def _schedule_gate(findings: Findings, found: Verdict, schedule: Schedule | str)
         f"K = {k} at batch {first}" + (f" to {last}" if last > first else "")
         for first, last, k in schedule.ranges
     )
+    missing = schedule.blocked_export or "A hypothesis until it is measured as its own arm."
+    random = _on_random_tokens(judged)
     return Gate(
         title,
         State.UNDECIDED,
         f"{ranges}.",
         Basis.DERIVED,
-        schedule.blocked_export or "A hypothesis until it is measured as its own arm.",
+        f"{missing} {random}".strip(),
         "compare",
     )
 
@@ -235,12 +254,25 @@ def _measured_schedule(findings: Findings, found: Verdict) -> Gate | None:
         if point is None or not any(r.schedule for c in arm.pairs.cells for r in c.on):
             continue
         mark = point.mark(wanted)
+        random = _on_random_tokens([r for c in arm.pairs.cells for r in c.on])
         return Gate(
             "Schedule",
             states.get(mark, State.UNDECIDED),
             f"{arm.label}, measured as its own arm: {point.multiplier:.2f}× at {point.load:g}.",
             findings.study.basis,
-            "" if mark in states else f"{mark.capitalize()}: repeat it.",
+            f"{'' if mark in states else f'{mark.capitalize()}: repeat it.'} {random}".strip(),
             "compare",
         )
     return None
+
+
+def _monitor_gate(live: Live | None) -> Gate:
+    if live is None:
+        missing = "After deploying, watch the server: its τ and TPOT beside these figures."
+        return Gate("Monitor", State.MISSING, "", None, missing, "monitor")
+    state = State.UNDECIDED if live.doubts else State.PASSED
+    if live.alerts:
+        state = State.FAILED
+    said = " ".join((*live.alerts, *live.doubts))
+    basis = Basis.MEASURED if live.said else None
+    return Gate("Monitor", state, live.said, basis, said, "monitor")

@@ -46,6 +46,18 @@ class Gate:
 
 
 @dataclass(frozen=True)
+class Live:
+    """What a watched server does now, what is wrong with it, and what keeps that from being told.
+
+    All are sentences, the worst first; `said` is empty where nothing of it could be read.
+    """
+
+    said: str
+    alerts: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Verdict:
     """The sentence at the operating load and what it claims.
 

@@ -13,7 +13,7 @@ from lib.money.pricing import PricedPair, price_pairs
 from lib.report.decision_text import flip_estimate, flip_lines
 from lib.report.format import plain_md
 from lib.report.screening import Screening
-from lib.ui import carried, chips, inputs, navigation, study
+from lib.ui import carried, chips, consent, inputs, monitor_live, navigation, probed, study
 
 GATE_COLOR = {
     State.PASSED: "green",
@@ -40,8 +40,18 @@ def screen_inputs() -> ScreenInputs:
 def priced(found: Findings) -> list[PricedPair]:
     """Every arm's pair at the operating load (all loads until it is named), as typed."""
     load, paid = study.operating_load(), study.rate()
-    pairs = [p for arm in found.arms for p in price_pairs(found, arm, paid, study.slo())]
+    slo, agreed = study.slo(), consent.random_ok()
+    pairs = [p for a in found.arms for p in price_pairs(found, a, paid, slo, accept_random=agreed)]
     return [p for p in pairs if load is None or p.on.load == load]
+
+
+def steps(found: Findings, result: decision.Verdict, built: Schedule | str) -> tuple[Gate, ...]:
+    """The path of gates as it stands, from the screen's inputs to the live server."""
+    typed = screen_inputs()
+    counts, probes = study.request_acceptance(found.study), probed.all_probes()
+    low = decision.low_batch(found, result.arm, typed, counts, probes)
+    live = monitor_live.now()
+    return decision.gates(found, result, typed, priced(found), built, low, study.rate(), live)
 
 
 def gates(rows: Sequence[Gate]) -> None:

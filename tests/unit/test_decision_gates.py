@@ -2,14 +2,18 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from lib import decision
 from lib.decision import Gate, ScreenInputs, State
 from lib.decision.drafting import differing
+from lib.errors import NotComparable
 from lib.estimate import Basis
 from lib.evidence.findings import Findings, find
+from lib.evidence.schedule import Schedule, build
 from lib.money.pricing import Rate, price_pairs
+from lib.results.requests import RequestAcceptance
 from lib.run import SpecState, Study
 from tests.unit.test_decision import run, sweep
 
@@ -85,6 +89,39 @@ def test_c_from_a_sweep_over_k() -> None:
     assert "c 0.1, derived: slope of τ / S over K = 1, 2, 4 at 1" in low.known
 
 
+def by_request(found: Findings) -> dict[str, RequestAcceptance]:
+    """Each speculating run's 120 requests: 8 rounds each, of which 6, 10 or 14 drafts kept."""
+    rounds, accepted = np.full(120, 8), np.tile([6, 10, 14], 40)
+    counts = RequestAcceptance(accepted, rounds, None, None)
+    return {r.run_id: counts for r in found.study.runs if r.spec_state is SpecState.ON}
+
+
+def test_counts_by_request_and_a_measured_c_pass_the_first_gate() -> None:
+    """As above, R = 1.1 + 0.1 K; τ of K = 4 is 1 + 10 / 8 by the requests: S = 2.25 / 1.4."""
+    runs = [run(1, 100 * w) for w in (0.99, 1, 1.01)]
+    for k, tau in ((1, 2.0), (2, 2.4), (4, 2.8)):
+        for w in (0.99, 1, 1.01):
+            runs.append(run(1, 100 * w * tau / (1.1 + 0.1 * k), k, accept_length=tau))
+    found = find(Study("s", tuple(runs)))
+    for counts, state in ((by_request(found), State.PASSED), ({}, State.UNDECIDED)):
+        low = decision.low_batch(found, "eagle3:4", None, counts)
+        assert low is not None
+        result = decision.verdict(found, 1)
+        first, screen, *_ = decision.gates(found, result, None, [], "Type it.", low)
+        assert first.state is state
+        assert ("counts by request" in first.known) is (state is State.PASSED)
+        assert ("no interval by request" in first.missing) is (state is State.UNDECIDED)
+        assert screen.state is state
+
+
+def test_counts_by_request_do_not_pass_with_a_typed_c_or_a_high_load() -> None:
+    for load in (1, 64):
+        found = counted(sweep({load: 1.5}))
+        low = decision.low_batch(found, None, TYPED, by_request(found))
+        assert low is not None
+        assert (low.by_request, low.state) == (True, State.UNDECIDED)
+
+
 def test_counts_of_another_engine_version_are_stale() -> None:
     base = sweep({1: 1.5, 8: 1.2})
     old = run(1, 100, 4, drafts=100, draft_tokens=400, accepted_tokens=150, engine_version="0")
@@ -119,6 +156,15 @@ def test_a_price_recorded_with_the_runs_against_the_one_typed() -> None:
     assert same.state is State.PASSED
 
 
+def test_a_price_says_whose_rate_it_is_and_that_it_is_old() -> None:
+    source = "AWS g6.xlarge, L4, on-demand, effective 2026-01-21; stale: 314 days old"
+    known = path(sweep({1: 1.5}), TYPED, rate=Rate(2.5, 4, 0.5, source=source))[3].known
+    assert known.endswith(f"% less. $/GPU-h: {source}.")
+    assert "$/GPU-h" not in path(sweep({1: 1.5}), TYPED, rate=Rate(2.5, 4, 0.5))[3].known
+    recorded = sweep({1: 1.5}, usd_per_hour=10.0, gpu_count=4)
+    assert source not in path(recorded, TYPED, rate=Rate(2.5, 4, 0.5, source=source))[3].known
+
+
 def test_a_schedule_measured_as_its_own_arm_passes_its_gate() -> None:
     base = sweep({4: 1.5})
     own = [replace(run(4, 560 * w, 4), schedule="[[1, 8, 4], [9, 64, 0]]") for w in (0.99, 1, 1.01)]
@@ -133,3 +179,27 @@ def test_a_schedule_of_another_gpu_is_stale() -> None:
     own = [replace(run(4, 560 * w, 4, gpu="h"), schedule="[[1, 64, 2]]") for w in (0.99, 1, 1.01)]
     found = find(replace(base.study, runs=(*base.study.runs, *own)))
     assert path(found, TYPED, 4)[4].state is State.STALE
+
+
+def test_random_tokens_are_said_at_the_price_and_the_schedule() -> None:
+    """C52: an accepted figure carries the note into its gate; an open one says what is missing."""
+    found = sweep({1: 1.5, 8: 1.4}, dataset="random")
+    result, rate = decision.verdict(found, 1), Rate(2.0, 1, 1.0)
+
+    def two(agreed: bool) -> tuple[Gate, Gate]:
+        pairs = [p for a in found.arms for p in price_pairs(found, a, rate, accept_random=agreed)]
+        try:
+            built: Schedule | str = build(found.comparison, 8, accept_random=agreed)
+        except NotComparable as error:
+            built = str(error)
+        here = [p for p in pairs if p.on.load == 1]
+        _, _, _, price, schedule, _ = decision.gates(found, result, TYPED, here, built)
+        return price, schedule
+
+    for gate in two(agreed=False):
+        assert gate.state is State.MISSING
+        assert "random tokens" in gate.missing
+        assert gate.known == ""
+    price, _ = two(agreed=True)
+    assert price.known
+    assert "On random tokens" in price.missing
