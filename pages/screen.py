@@ -8,9 +8,9 @@ from lib.report import screening as report
 from lib.report import theory_figures as figures
 from lib.report.format import multiplier, plain_md
 from lib.report.screening import Screening
-from lib.ui import carried, chips, inputs, screen_asides
+from lib.ui import carried, chips, inputs, probed, scenarios, screen_asides
 from lib.ui.figure import chart, mode
-from lib.ui.live_slider import live_slider
+from lib.ui.live_slider import begin_page, live_slider
 
 SLIDERS = ("alpha", "gamma", "c", "step_ms", "answer_tokens", "verify_cost")
 PRESETS = {p.label: p for p in report.presets()}
@@ -62,12 +62,16 @@ def answer_time(s: Screening) -> None:
 
 @st.fragment
 def live() -> None:
+    scenarios.follow()
     s = screening()
     chips.answer(s.sentence, s.estimate, carried.over(s.inputs), s.note)
     for line in carried.lines():
         st.caption(plain_md(line))
+    for line in probed.screen_lines():
+        st.caption(f":material/update: {plain_md(line)}")
     if s.verify_line:
-        st.markdown(f"{s.verify_line} :{chips.COLOR[Basis.ASSUMED]}-badge[v {Basis.ASSUMED}]")
+        basis = (carried.origin("verify_cost") or (Basis.ASSUMED, ""))[0]
+        st.markdown(f"{s.verify_line} :{chips.COLOR[basis]}-badge[v {basis}]")
     left, right = st.columns([1, 2], gap="large")
     card = left.container(border=True, key="controls")
     with right:
@@ -95,10 +99,18 @@ def cross_check() -> None:
     screen_asides.cross_check(screening())
 
 
+begin_page()
 chips.question("Is this drafter worth a load test?")
 live()
 st.space("small")
-parts = (screen_asides.speeds, cross_check, screen_asides.assumptions)
-for place, part in zip(st.columns(3, border=True), parts, strict=True):
+parts = (
+    (screen_asides.probes, screen_asides.speeds),
+    (screen_asides.verify,),
+    (cross_check, screen_asides.assumptions),
+)
+for place, several in zip(st.columns(3, border=True), parts, strict=True):
     with place:
-        part()
+        for part in several:
+            part()
+st.space("small")
+scenarios.draw()

@@ -2,10 +2,9 @@
 
 from lib.report.decode_time import Columns, Decode
 from lib.report.screening import Screening
-from lib.report.style import BASELINE, INK, Mode, rgba
+from lib.report.style import BASELINE, INK, PAPER, Mode, rgba
 from lib.report.theory_figures import (
     ACCENT,
-    PAPER,
     Fields,
     axis_fields,
     figure_fields,

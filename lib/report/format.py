@@ -5,9 +5,11 @@ import io
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 
 from lib.errors import InputError
 from lib.estimate import Basis, Estimate
+from lib.numbers import number
 
 WORD_JOINER = "\u2060"
 # Streamlit and GFM rewrite these in finished text, after all escaping: shortcodes, addresses and
@@ -18,15 +20,7 @@ MARKUP = re.compile(r"[!#$&*<>\[\\\]`{|}~@]|:(?=\S)|(?<![^\W_])_|_(?![^\W_])")
 BLOCK = re.compile(r"^(\s*\d*)([-+=.)])")
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
-
-def number(value: float) -> str:
-    """The shortest text of a number that reads back as it (to 12 digits), without an exponent."""
-    if not math.isfinite(value):
-        return "∞" if value > 0 else "-∞" if value < 0 else "not a number"
-    text = f"{value:.12g}"
-    if "e" in text:
-        text = f"{float(text):.20f}".rstrip("0").rstrip(".")
-    return text
+LONGEST_LABEL = 20  # characters of an arm's name beside its curve; the page and hover have it all
 
 
 def significant(value: float, digits: int = 3) -> str:
@@ -43,6 +37,14 @@ def money(usd: float) -> str:
     if 0 < size < 0.9995:
         return f"{sign}${significant(size)}"
     return f"{sign}${size:,.2f}" if size < 999.995 else f"{sign}${size:,.0f}"
+
+
+def tokens(count: float) -> str:
+    """A count of tokens to three figures: `850`, `12,300`, `2.28 million`, `1.55 billion`."""
+    for size, word in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
+        if abs(count) >= 0.9995 * size:
+            return f"{significant(count / size)} {word}"
+    return significant(count)
 
 
 def multiplier(value: float, low: float | None = None, high: float | None = None) -> str:
@@ -70,8 +72,11 @@ def between(low: float, high: float, unit: str) -> str:
 def estimate(value: Estimate) -> str:
     """An estimate in one line, by its unit: money when it begins with $, a multiplier for ×.
 
-    A plain number that a person typed or a publication printed is shown as it stands.
+    A plain number that a person typed or a publication printed is shown as it stands, and so is
+    a count of GPUs.
     """
+    if value.unit == "GPUs":
+        return f"{number(value.value)} GPU{'' if value.value == 1 else 's'}"
     if not value.unit and value.basis in (Basis.ASSUMED, Basis.PUBLISHED) and value.low is None:
         return number(value.value)
     if value.unit == "×":
@@ -104,6 +109,25 @@ def plain_plotly(text: str) -> str:
     """A plotly label that shows `text` as typed: no tag, entity, template or formula."""
     flat = re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", " ", text)
     return re.sub(r"[&<>$%{}]", lambda m: f"&#{ord(m[0])};", flat)
+
+
+def shortened(names: Sequence[str]) -> dict[str, str]:
+    """Each name as drawn: a long one keeps its ends, the K with them, if no two then look alike.
+
+    A name that holds a character reference is data that was escaped, and is left whole.
+    """
+    half = (LONGEST_LABEL - 1) // 2
+    drawn = {
+        n: n if len(n) <= LONGEST_LABEL or "&" in n else f"{n[:half]}…{n[-half:]}" for n in names
+    }
+    return drawn if len(set(drawn.values())) == len(drawn) else {n: n for n in names}
+
+
+def plain_html(text: str) -> str:
+    """HTML or SVG that shows `text` as typed: no markup, no control or direction mark."""
+    flat = re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", " ", text)
+    flat = re.sub(r"[\u202a-\u202e\u2066-\u2069]", "", flat)
+    return escape(flat.encode("utf-8", "replace").decode())
 
 
 def csv_cell(value: object) -> object:

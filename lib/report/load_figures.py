@@ -10,9 +10,10 @@ import plotly.graph_objects as go
 
 from lib.evidence.crossover import Crossing
 from lib.evidence.findings import ArmFinding, Findings
+from lib.report import goodput_text
 from lib.report.format import load as load_text
-from lib.report.format import plain_plotly
-from lib.report.style import BASELINE, GRID, MUTED, SHADE, Mode, arm_colors, layout, rgba
+from lib.report.format import plain_plotly, shortened
+from lib.report.style import BASELINE, GRID, MUTED, PAPER, SHADE, Mode, arm_colors, layout, rgba
 from lib.run import OFF, LoadKind, Run
 
 HEIGHT = 380
@@ -134,12 +135,36 @@ def multiplier_figure(findings: Findings, mode: Mode) -> go.Figure:
         ),
     )
     figure.add_hline(y=1, line={"color": BASELINE[mode], "width": 1.5, "dash": "dash"})
-    marked = [(a, c) for a in findings.arms for c in a.crossover.crossings]
+    # From the left: a label ends at its point, so the next one, lower, crosses no leader of it.
+    marked = sorted(
+        ((a, c) for a in findings.arms for c in a.crossover.crossings),
+        key=lambda m: m[1].at or m[1].between[0],
+    )
     for i, (arm, crossing) in enumerate(marked):
-        _mark_crossing(figure, crossing, mode, y_range, colors[arm.label], i)
+        _mark_crossing(figure, crossing, mode, y_range, colors[arm.label], i, min(loads))
+    _mark_gaps(figure, findings, colors)
     hatch_unmeasured(figure, loads, y_range, mode)
     end_labels(figure, labels, y_range)
     return figure
+
+
+def _mark_gaps(figure: go.Figure, findings: Findings, colors: Mapping[str, str]) -> None:
+    """Loads without a ratio, at the foot: a row of marks an arm."""
+    for row, arm in enumerate(a for a in findings.arms if a.without_ratio):
+        for gap in arm.without_ratio:
+            if math.isfinite(gap.load):
+                figure.add_annotation(
+                    x=math.log10(gap.load),
+                    y=0.045 * row,
+                    yref="paper",
+                    yanchor="bottom",
+                    text=goodput_text.MARKS[gap.side],
+                    hovertext=plain_plotly(
+                        f"{arm.label} at {load_text(gap.load)}: {goodput_text.MEANING[gap.side]}"
+                    ),
+                    showarrow=False,
+                    font={"color": colors[arm.label], "size": 14},
+                )
 
 
 def measured_figure(
@@ -284,6 +309,7 @@ def _mark_crossing(
     y_range: Sequence[float],
     color: str,
     index: int,
+    lowest: float,
 ) -> None:
     low, high = crossing.between
     figure.add_shape(
@@ -297,6 +323,8 @@ def _mark_crossing(
         layer="below",
     )
     if crossing.at is not None:
+        edge = 0.85 if crossing.direction == "up" else 0.2
+        below = 1 - y_range[0] > edge * (y_range[1] - y_range[0])
         figure.add_annotation(
             x=math.log10(crossing.at),
             y=1,
@@ -304,10 +332,12 @@ def _mark_crossing(
             showarrow=True,
             arrowhead=0,
             arrowcolor=color,
-            xanchor="right",
-            ax=-14,
-            ay=(28 + 20 * (index % 4)) * (1 if crossing.direction == "down" else -1),
+            xanchor="left" if low == lowest else "right",
+            ax=14 if low == lowest else -14,
+            ay=(28 + 20 * (index % 4)) * (1 if below else -1),
             font={"color": color, "size": 12},
+            bgcolor=rgba(PAPER[mode], 0.8),
+            borderpad=1,
         )
 
 
@@ -350,8 +380,8 @@ def end_labels(
     log: bool = False,
 ) -> None:
     """The arms' names beside their last points, pushed apart where they would overlap."""
-    span = y_range[1] - y_range[0]
-    gap = 0.065 * span
+    gap = 0.065 * (y_range[1] - y_range[0])
+    short = shortened([name for *_, name, _ in labels])
     places = sorted((math.log10(y) if log else y, x, name, color) for x, y, name, color in labels)
     heights: list[float] = []
     for y, *_ in places:
@@ -361,11 +391,10 @@ def end_labels(
         figure.add_annotation(
             x=math.log10(x),
             y=y - over,
-            text=f"<b>{name}</b>",
+            text=f"<b>{short[name]}</b>",
             showarrow=False,
             xanchor="left",
             xshift=12,
             font={"color": color, "size": 13},
         )
-    longest = max((len(name) for *_, name, _ in places), default=0)
-    figure.layout.margin.r = max(16, LABEL_PX * longest - 28)
+    figure.layout.margin.r = max(16, LABEL_PX * max(map(len, short.values()), default=0) - 28)

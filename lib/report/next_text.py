@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from lib.evidence.next_measurement import MOST_MORE, NextMeasurement, Repeats, Why
 from lib.report.format import load as load_text
 from lib.report.format import percent
-from lib.report.sentences import UNITS
+from lib.report.sentences import around
 from lib.run import OFF
 
 NOTHING = "Nothing is open: every load measured is settled and none lies beyond."
@@ -40,7 +40,7 @@ def afterwards(rest: Sequence[NextMeasurement], most: int = 3) -> str:
 
 
 def _where(one: NextMeasurement) -> str:
-    before, after = UNITS[one.load_kind]
+    before, after = around(one.load_kind, one.load)
     return f"at {before}{load_text(one.load)}{after}"
 
 

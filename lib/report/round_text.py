@@ -2,7 +2,10 @@
 
 from collections.abc import Sequence
 
+from lib.evidence.acceptance_groups import Group
+from lib.evidence.builds import speed_changed
 from lib.evidence.findings import Findings
+from lib.evidence.next_measurement import REPEATS_NEEDED
 from lib.evidence.ratio import TIE
 from lib.evidence.round_cost import ArmRounds, FittedRound, RoundPoint, fits
 from lib.report.format import load as load_text
@@ -35,6 +38,24 @@ def missing_lines(arms: Sequence[ArmRounds]) -> list[str]:
         f"Round cost R is not drawn{'' if every else f' for {_list(names)}'}: {reason}."
         for reason, names in reasons.items()
     ]
+
+
+def build_title(first: Group, second: Group) -> str:
+    """`eagle3:4 at 8 concurrent: 0.11.0 → 0.12.0`."""
+    place = first.place
+    where = " · ".join(p for p in (place.domain, place.temperature, place.context) if p)
+    load = f" at {place.load}" if place.load else ""
+    return f"{place.arm}{load}{f', {where}' if where else ''}: {place.build} → {second.place.build}"
+
+
+def build_noise(first: Group, second: Group) -> str:
+    """What the repeats say of a change between two builds; empty where it clears their noise."""
+    changed = speed_changed(first, second)
+    if changed is None:
+        return (
+            f"The change of speed has no interval: {REPEATS_NEEDED} runs of each build are needed."
+        )
+    return "" if changed else "The change of speed is within the noise of the repeats."
 
 
 def _arm_lines(found: Findings, arm: ArmRounds) -> list[str]:

@@ -11,6 +11,7 @@ from lib.report.format import number, percent
 
 OBJECTIVE_NAMES = {"throughput": "output tok/s", "tpot": "mean TPOT", "goodput": "goodput"}
 Columns = dict[str, list[object]]
+SHOWN = 0.0005  # the smallest gain that one decimal of a percent shows
 
 
 def tier_table(found: Schedule) -> Columns:
@@ -62,9 +63,12 @@ def verdict(found: Schedule) -> str:
         return f"The schedule reaches batches at which {against} has no good request."
     if found.keep_fixed:
         keep = "start without speculation" if found.best_fixed_k == 0 else "keep the fixed K"
+        if free < SHOWN:
+            return f"No gain over {against} on {name}: {keep}."
         most = percent(math.ceil(free * 1000 - 1e-9) / 1000, 1)
         return f"At most {most} over {against} on {name}, under 2 % everywhere: {keep}."
-    said = f"Up to {percent(known, 1)} over {against} on {name}"
+    most = "No gain" if known < SHOWN else f"Up to {percent(known, 1)}"
+    said = f"{most} over {against} on {name}"
     if free > known:
         return f"{said} where it drafts; {percent(free, 1)} at K = 0 if that cost nothing."
     return f"{said}, at the batch where they differ most."

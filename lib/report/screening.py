@@ -31,6 +31,10 @@ SPEEDS_CONDITION = (
     "Output tok/s of each alone at batch 1. An approximation: it holds on the same hardware, "
     "engine, precision and context, and if drafting inside the engine costs what it costs alone."
 )
+BATCH_CONDITION = (
+    "The target's speed by tokens a pass, for example llama-bench with -ub 1 and -ub 5: a draft of "
+    "γ tokens is verified in one pass over γ + 1."
+)
 VERDICTS = {
     Verdict.CANDIDATE: "a candidate for a load test",
     Verdict.UNDECIDED: "too close to call",
@@ -233,6 +237,29 @@ class Screening:
 def cost_from_speeds(target_tps: float, drafter_tps: float) -> float:
     """c from output tokens per second of each alone at batch 1; see SPEEDS_CONDITION."""
     return target_tps / drafter_tps
+
+
+@dataclass(frozen=True)
+class BatchVerify:
+    """v of a pass over gamma + 1 tokens, in plain steps, from a batch benchmark."""
+
+    gamma: int
+    cost: float
+
+    @property
+    def text(self) -> str:
+        """What a free drafter could gain at most: `With every draft accepted … at most 0.86×`."""
+        most = float(measured_round.most_speedup(self.gamma, 0.0, self.cost))
+        pays = "" if most > 1 else ": no acceptance makes it pay"
+        return (
+            f"v = {self.cost:.2f} plain steps at γ = {self.gamma}. With every draft accepted and "
+            f"drafting for free, at most **{multiplier(most)}**{pays}."
+        )
+
+
+def verify_from_batch(rows: int, tps: float, single_tps: float) -> BatchVerify:
+    """v = n r_1 / r_n for n = `rows` tokens a pass. Raises InputError where one is not above 0."""
+    return BatchVerify(rows - 1, float(measured_round.verify_curve(rows, tps, single_tps)))
 
 
 def cross_check_text(screening: Screening, simulated: float, standard_error: float) -> str:

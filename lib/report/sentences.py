@@ -6,7 +6,8 @@ from itertools import groupby
 from lib.estimate import Estimate
 from lib.evidence.crossover import Crossing
 from lib.evidence.findings import ArmFinding, Findings
-from lib.evidence.ratio import LogRatio, Mark
+from lib.evidence.ratio import UNSURE, LogRatio, Mark
+from lib.report import goodput_text
 from lib.report.format import load as load_text
 from lib.report.format import percent
 from lib.results.study_checks import NOISE
@@ -18,13 +19,20 @@ WORDS: dict[Mark, str] = {
     "too close to call": "is too close to call",
     "ahead, one run": "is ahead",
     "behind, one run": "is behind",
+    "within noise, one run": "is within noise",
 }
 
+MOST_NAMED = 3
 UNITS = {
     LoadKind.CONCURRENCY: ("", " concurrent"),
     LoadKind.REQUEST_RATE: ("", " requests/s"),
     LoadKind.BATCH: ("batch ", ""),
 }
+
+
+def around(kind: LoadKind, load: float) -> tuple[str, str]:
+    """What stands before and after a load of that kind; an infinite rate has no unit."""
+    return UNITS[kind] if math.isfinite(load) else ("", " on the request rate")
 
 
 def headline_point(arm: ArmFinding, load: float | None) -> LogRatio:
@@ -47,7 +55,20 @@ def compare_answer(found: Findings, load: float | None) -> tuple[str, Estimate |
         sentence += f" {behind}"
     if everywhere := _everywhere(arm):
         sentence += f" {everywhere[0].upper()}{everywhere[1:]}."
+    if gaps := goodput_text.clauses(arm):
+        sentence += f" Without a ratio: {gaps}."
+    sentence += _others(found, arm)
     return sentence, point_estimate(found, arm, headline_point(arm, load))
+
+
+def _others(found: Findings, arm: ArmFinding) -> str:
+    """The arms that the sentence is not about, by name while these are few."""
+    names = [a.label for a in found.arms if a is not arm and a.points]
+    if not names:
+        return ""
+    if len(names) > MOST_NAMED:
+        return f" {len(names)} other arms are measured: see the figure."
+    return f" Also measured: {', '.join(names)}."
 
 
 def _single(arm: ArmFinding) -> str:
@@ -61,7 +82,9 @@ def _single(arm: ArmFinding) -> str:
 
 
 def _nothing(found: Findings) -> str:
-    """Why there is no point: refused by a difference, or not recorded."""
+    """Why there is no point: refused by a difference, not recorded, or no ratio on goodput."""
+    if any(a.without_ratio for a in found.arms):
+        return goodput_text.without_points(found)
     refused = {d.field for d in found.comparison.differences if d.verdict == "blocks"}
     if any(a.pairs.blocked for a in found.arms):
         return f"Every shared load is refused: {', '.join(sorted(refused))} differs."
@@ -76,11 +99,7 @@ def _nothing(found: Findings) -> str:
 
 def _within_noise(arm: ArmFinding) -> str:
     """Loads whose difference launches alone may make, where no repeat says how large that is."""
-    near = [
-        load_text(p.load)
-        for p in arm.points
-        if p.se is None and NOISE[0] < abs(p.multiplier - 1) <= NOISE[1]
-    ]
+    near = [load_text(p.load) for p in arm.points if p.mark() == "within noise, one run"]
     if not near:
         return ""
     at = ", ".join(near)
@@ -93,7 +112,7 @@ def _all_behind(found: Findings) -> str:
     lost = ("loses", "behind, one run")
     if not all(p.log_m < 0 for _, p in points) or not any(p.mark() in lost for _, p in points):
         return ""
-    if any(a.derived for a in found.arms):
+    if any(a.derived or a.without_ratio for a in found.arms):
         return ""
     arm, point = max(points, key=lambda x: x[1].log_m)
     which = f"{arm.label} at {load_text(point.load)}"
@@ -105,7 +124,9 @@ def _all_behind(found: Findings) -> str:
 def _everywhere(arm: ArmFinding) -> str:
     """Which arm leads at every load, where measured and hollow points all say the same."""
     sides = {"ahead" if p.log_m > 0 else "behind" for p in arm.points} | {arm.only_derived}
-    if not arm.derived or sides not in ({"ahead"}, {"behind"}):
+    if arm.without_ratio or not arm.derived or sides not in ({"ahead"}, {"behind"}):
+        return ""
+    if any(p.mark() in UNSURE for p in arm.points):
         return ""
     leads = arm.label if sides == {"ahead"} else "off"
     every = "rate" if arm.pairs.load_kind is LoadKind.REQUEST_RATE else "load"
@@ -139,7 +160,7 @@ def crossing_lines(found: Findings) -> list[str]:
     lines = []
     for arm in found.arms:
         name = arm.label
-        if not arm.points:
+        if not arm.points and not arm.without_ratio:
             lines.append(f"{name}: {_everywhere(arm) or 'nothing to compare'}. {_nothing(found)}")
         elif arm.crossover.crossings:
             lines += [f"{name}: {_full(c)}{_shaky_ends(arm, c)}." for c in arm.crossover.crossings]
@@ -147,8 +168,10 @@ def crossing_lines(found: Findings) -> list[str]:
                 lines.append(_win_regions(arm))
         elif arm.crossover.outside:
             lines.append(f"{name}: {_one_sided(arm)}.")
-        else:
+        elif arm.points:
             lines.append(f"{name}: no crossing among the loads measured.")
+        if gaps := goodput_text.gap_line(arm):
+            lines.append(gaps)
     return lines
 
 
@@ -156,24 +179,35 @@ def _one_sided(arm: ArmFinding) -> str:
     """An arm that is ahead, or behind, at every load measured in both; where it is not sure."""
     if everywhere := _everywhere(arm):
         return everywhere
-    marks = {p.load: p.mark() for p in arm.points}
-    close = [load_text(load) for load, mark in marks.items() if mark == "too close to call"]
+    unsure = [p for p in arm.points if p.mark() in UNSURE]
+    open_everywhere = len(unsure) == len(arm.points)
     loads = [load_text(p.load) for p in arm.points if math.isfinite(p.load)]
     ahead = (arm.crossover.outside or "").startswith("above")
-    side = "too close to call" if len(close) == len(marks) else "ahead" if ahead else "behind"
+    side = "ahead" if ahead else "behind"
+    if open_everywhere:
+        same = len({p.mark() for p in unsure}) == 1
+        side = WORDS[unsure[0].mark() if same else "too close to call"].removeprefix("is ")
     beyond = "no crossing; beyond, nothing was measured"
+    if arm.without_ratio:
+        beyond = "no crossing among the loads that have a ratio"
+    if len(loads) == 1 and arm.without_ratio:
+        return f"{side} at {loads[0]}, the only load that has a ratio"
     if len(loads) == 1:
         return f"{side} at {loads[0]}, the only load measured in both; elsewhere nothing was"
-    unsure = (
-        f", though too close to call at {', '.join(close)}" if 0 < len(close) < len(marks) else ""
-    )
-    stays = "is" if len(close) == len(marks) else "stays"
-    return f"{stays} {side} from {loads[0]} to {loads[-1]}{unsure}, {beyond}"
+    if open_everywhere:
+        return f"is {side} from {loads[0]} to {loads[-1]}, {beyond}"
+    doubts = [
+        f"{WORDS[mark].removeprefix('is ')} at {', '.join(at)}"
+        for mark in UNSURE
+        if (at := [load_text(p.load) for p in unsure if p.mark() == mark])
+    ]
+    though = f", though {' and '.join(doubts)}" if doubts else ""
+    return f"stays {side} from {loads[0]} to {loads[-1]}{though}, {beyond}"
 
 
 def _win_regions(arm: ArmFinding) -> str:
     """Where an arm wins that has no single limit: the measured loads, never "up to"."""
-    before, after = UNITS[arm.pairs.load_kind]
+    before, after = around(arm.pairs.load_kind, arm.points[-1].load)
     good = {p.load: p.mark() for p in arm.points if p.mark() in ("wins", "ahead, one run")}
     regions = []
     for won, group in groupby(arm.points, key=lambda p: p.load in good):
@@ -190,12 +224,12 @@ def _win_regions(arm: ArmFinding) -> str:
 
 def _segments(arm: ArmFinding) -> str:
     """`wins at 1 to 16 and loses at 64 concurrent`."""
-    before, after = UNITS[arm.pairs.load_kind]
+    before, after = around(arm.pairs.load_kind, arm.points[-1].load)
     parts: list[str] = []
-    for mark, group in groupby(arm.points, key=lambda p: p.mark()):
+    for word, group in groupby(arm.points, key=lambda p: WORDS[p.mark()]):
         loads = [load_text(p.load) for p in group]
         where = loads[0] if len(loads) == 1 else f"{loads[0]} to {loads[-1]}"
-        parts.append(f"{WORDS[mark]} at {'' if parts else before}{where}")
+        parts.append(f"{word} at {'' if parts else before}{where}")
     return " and ".join(p for p in (", ".join(parts[:-1]), parts[-1]) if p) + after
 
 
@@ -210,6 +244,8 @@ def _full(crossing: Crossing) -> str:
     a, b = crossing.between
     word = "stops paying" if crossing.direction == "down" else "starts paying"
     text = f"{word} between {a:g} and {b:g}"
+    if crossing.at is None and crossing.measure_at is None:
+        return f"{text}; a load between them has no ratio, so no point is named"
     if crossing.at is None:
         return f"{text}; the gap is too wide for a point: measure at {crossing.measure_at:.3g}"
     text += f", at {crossing.at:.4g}"
@@ -227,11 +263,10 @@ def _shaky_ends(arm: ArmFinding, crossing: Crossing) -> str:
         point = arm.at(load)
         if point is None:
             continue
-        close = point.mark() == "too close to call"
-        if close or (point.se is None and abs(point.multiplier - 1) <= NOISE[1]):
+        if point.mark() in UNSURE:
             runs = "one run each" if point.se is None else f"{point.n_off} and {point.n_on} runs"
             gain = percent(point.multiplier - 1, 1)
-            word = "too close to call" if close else "within noise"
+            word = WORDS[point.mark()].removeprefix("is ")
             text += f"; at {load:g} the gain is {gain} with {runs}: {word}"
     return text
 

@@ -20,6 +20,8 @@ HUES: dict[Mode, tuple[str, ...]] = {
     "light": ("#0072b2", "#d55e00", "#009e73", "#a8558a", "#b27d00", "#2f8fc4", "#8a7400"),
     "dark": ("#56b4e9", "#f0803c", "#2ec799", "#dd9cc4", "#e6ad2f", "#8fd0f5", "#f0e442"),
 }
+# The page behind a figure.
+PAPER: dict[Mode, str] = {"light": "#ffffff", "dark": "#12161c"}
 INK = {"light": "#1f2933", "dark": "#e6eaf0"}
 MUTED = {"light": "#6b7683", "dark": "#98a3b3"}
 GRID = {"light": "rgba(31,41,51,0.09)", "dark": "rgba(230,234,240,0.10)"}

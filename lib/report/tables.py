@@ -1,11 +1,13 @@
 """Tables of findings as columns, for the page and for CSV alike."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lib.evidence.findings import Findings
+from lib.evidence.findings import ArmFinding, Findings
 from lib.evidence.next_measurement import repeats_by_load
+from lib.evidence.ratio import Metric
 from lib.money.pricing import PricedPair, slo_state
+from lib.report import goodput_text
 from lib.report.load_figures import Measured, recorded, runs_by_arm
 from lib.report.next_text import settle_text
 from lib.report.style import MARKS
@@ -15,7 +17,10 @@ Columns = dict[str, list[Any]]
 
 
 def multiplier_table(found: Findings, slo: Slo | None = None) -> Columns:
-    """One row an arm and load: M, its interval, the mark, what would settle it, runs, the SLO."""
+    """One row an arm and load: M, its interval, the mark, what would settle it, runs, the SLO.
+
+    A load without a ratio has a mark and, where they were counted, the arms' own values.
+    """
     metric = found.metric
     out: Columns = {
         name: []
@@ -37,29 +42,40 @@ def multiplier_table(found: Findings, slo: Slo | None = None) -> Columns:
     }
     for arm in found.arms:
         cells = {c.load: c for c in arm.pairs.cells}
-        repeats = repeats_by_load(arm, metric)
-        for p in arm.points:
-            low, high = p.interval() or (None, None)
-            mark = p.mark()
-            cell = cells[p.load]
-            row = (
-                arm.label,
-                p.load,
-                p.multiplier,
-                low,
-                high,
-                f"{MARKS.get(mark, '·')} {mark}",
-                settle_text(repeats[p.load]),
-                _mean(metric.values(cell.off)),
-                _mean(metric.values(cell.on)),
-                p.n_off,
-                p.n_on,
-                slo_state(cell.off, slo),
-                slo_state(cell.on, slo),
-            )
-            for column, value in zip(out.values(), row, strict=True):
+        rows = [*_point_rows(arm, found.metric), *_gap_rows(arm)]
+        for row in sorted(rows, key=lambda r: r[0]):
+            cell = cells[row[0]]
+            judged = (slo_state(cell.off, slo), slo_state(cell.on, slo))
+            for column, value in zip(out.values(), (arm.label, *row, *judged), strict=True):
                 column.append(value)
     return out
+
+
+def _point_rows(arm: ArmFinding, metric: Metric) -> Iterator[tuple[Any, ...]]:
+    cells = {c.load: c for c in arm.pairs.cells}
+    repeats = repeats_by_load(arm, metric)
+    for p in arm.points:
+        mark, cell = p.mark(), cells[p.load]
+        yield (
+            p.load,
+            p.multiplier,
+            *(p.interval() or (None, None)),
+            f"{MARKS.get(mark, '·')} {mark}",
+            settle_text(repeats[p.load]),
+            _mean(metric.values(cell.off)),
+            _mean(metric.values(cell.on)),
+            p.n_off,
+            p.n_on,
+        )
+
+
+def _gap_rows(arm: ArmFinding) -> Iterator[tuple[Any, ...]]:
+    cells = {c.load: c for c in arm.pairs.cells}
+    for gap in arm.without_ratio:
+        cell = cells[gap.load]
+        said = f"{goodput_text.mark(gap)}; no ratio"
+        runs = (len(cell.off), len(cell.on))
+        yield (gap.load, None, None, None, said, None, gap.off_rps, gap.on_rps, *runs)
 
 
 def measured_table(

@@ -12,11 +12,10 @@ import numpy as np
 
 from lib.report.format import multiplier, number
 from lib.report.screening import LARGEST_GAMMA, PAPER_MISS, Screening
-from lib.report.style import INK, MUTED, Mode, layout_fields, rgba
+from lib.report.style import INK, MUTED, PAPER, Mode, layout_fields, rgba
 from lib.theory import walltime
 
 ACCENT: dict[Mode, str] = {"light": "#4a4fc4", "dark": "#a3a8ff"}
-PAPER: dict[Mode, str] = {"light": "#ffffff", "dark": "#12161c"}
 HEIGHT = 290
 LEVELS = (1.0, 1.5, 2.0, 3.0)
 TOPS = (1.5, 2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 22)

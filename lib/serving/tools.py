@@ -1,13 +1,14 @@
 """The tools that a measurement can be made with, and the commands of each for one cell."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lib.errors import InputError
 from lib.evidence.next_measurement import REPEATS_NEEDED, NextMeasurement
 from lib.evidence.schedule import Schedule
+from lib.evidence.three_arms import Proof
 from lib.results.server_args import SGLANG, VLLM, engine_name
-from lib.run import LoadKind, Run, Study
+from lib.run import LoadKind, Run, Study, distinct
 from lib.serving import clients, commands
 from lib.serving.commands import Sweep, sweep
 from lib.serving.setup import ArmSetup, Command, arm_setup
@@ -64,15 +65,45 @@ def steps(
     """
     if label not in TOOLS:
         raise InputError(f"tool {label!r}: one of {', '.join(TOOLS)}")
-    tool = TOOLS[label]
-    runs = one.runs or 1
     found: list[Command] = []
     for name in one.arms:
         arm = arm_setup(study, name, schedule)
-        done = len(_runs(study, name, one.load, one.load_kind))
-        bench = tool.bench(study, arm, one.load, one.load_kind, runs, done + 1)
-        found += [tool.serve(study, arm), bench]
+        found.append(TOOLS[label].serve(study, arm))
+        found += _benches(study, arm, (one.load,), one.load_kind, one.runs or 1, label)
     return tuple(found)
+
+
+def proof_steps(
+    study: Study, proof: Proof, arm: str, label: str, schedule: Schedule
+) -> tuple[Command, Command]:
+    """The server of one arm of a schedule's proof, and the client at every load, a line each.
+
+    Raises InputError for a tool that is not in TOOLS, or that cannot run the arm.
+    """
+    if label not in TOOLS:
+        raise InputError(f"tool {label!r}: one of {', '.join(TOOLS)}")
+    study = _with_limit(study, schedule)
+    setup = arm_setup(study, arm, schedule)
+    serve = TOOLS[label].serve(study, setup)
+    each = _benches(study, setup, proof.loads, LoadKind.CONCURRENCY, REPEATS_NEEDED, label)
+    return serve, Command(
+        each[0].title,
+        "\n".join(c.text for c in each),
+        tuple(distinct(p for c in each for p in c.placeholders)),
+        tuple(distinct(n for c in each for n in c.notes)),
+    )
+
+
+def proof_sweep(study: Study, proof: Proof, schedule: Schedule) -> Sweep:
+    """vLLM's sweep over the arms and loads of a schedule's proof."""
+    return sweep(
+        _with_limit(study, schedule),
+        [a.name for a in proof.arms],
+        proof.loads,
+        LoadKind.CONCURRENCY,
+        REPEATS_NEEDED,
+        schedule,
+    )
 
 
 def sweep_for(
@@ -112,6 +143,28 @@ def mismatch(study: Study, label: str) -> str:
             "tool that wrote that, at the load named here; runs of another tool do not pair."
         )
     return " ".join(said)
+
+
+def _benches(
+    study: Study,
+    arm: ArmSetup,
+    loads: Sequence[float],
+    kind: LoadKind,
+    runs: int,
+    label: str,
+) -> list[Command]:
+    """The client at each load; result files are numbered after the runs that are there."""
+    bench = TOOLS[label].bench
+    return [
+        bench(study, arm, load, kind, runs, len(_runs(study, arm.name, load, kind)) + 1)
+        for load in loads
+    ]
+
+
+def _with_limit(study: Study, schedule: Schedule) -> Study:
+    """The study as the schedule's servers must be started: with its max_num_seqs."""
+    limit = schedule.max_num_seqs
+    return replace(study, runs=tuple(replace(r, max_num_seqs=limit) for r in study.runs))
 
 
 def _runs(study: Study, arm: str, load: float, kind: LoadKind) -> list[Run]:

@@ -10,7 +10,7 @@ from lib.ui import inputs
 from lib.ui.inputs import Value
 
 CARRIED = "inputs carried"
-SYMBOLS = {"alpha": "α", "gamma": "γ", "c": "c"}
+SYMBOLS = {"alpha": "α", "gamma": "γ", "c": "c", "verify_cost": "v"}
 
 
 def carry(basis: Basis, source: str, **values: Value) -> None:
@@ -31,6 +31,11 @@ def _kept() -> dict[str, tuple[Basis, str]]:
     }
 
 
+def origin(key: str) -> tuple[Basis, str] | None:
+    """Basis and source of an input that still stands as it was carried; else None."""
+    return _kept().get(key)
+
+
 def over(rests_on: Mapping[str, Estimate]) -> dict[str, Estimate]:
     """The estimates of a page's inputs, with the basis and source of those that were carried."""
     shown = dict(rests_on)
@@ -42,10 +47,14 @@ def over(rests_on: Mapping[str, Estimate]) -> dict[str, Estimate]:
 
 
 def lines() -> list[str]:
-    """`α, γ from acceptance page: eagle3:3, 2 runs (measured)`, one a source; plain text."""
+    """`α, γ from acceptance page: eagle3:3, 2 runs (measured)`, one a source; plain text.
+
+    Of the screen's inputs: those that have a symbol.
+    """
     by_source: dict[tuple[str, Basis], list[str]] = {}
     for key, (basis, source) in _kept().items():
-        by_source.setdefault((source, basis), []).append(SYMBOLS.get(key, key))
+        if key in SYMBOLS:
+            by_source.setdefault((source, basis), []).append(SYMBOLS[key])
     return [
         f"{', '.join(keys)} from {source} ({basis})" for (source, basis), keys in by_source.items()
     ]

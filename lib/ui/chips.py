@@ -10,7 +10,7 @@ from lib.report.format import plain_md
 
 MEANING = {
     Basis.THEOREM: "from a published formula and its inputs; it holds under its assumptions only.",
-    Basis.MEASURED: "from your own benchmark files.",
+    Basis.MEASURED: "from your own benchmark files or probes.",
     Basis.DERIVED: "computed from measured values, between or beside the measured points.",
     Basis.ASSUMED: "typed or dragged by a person; nothing was measured.",
     Basis.PUBLISHED: "taken from the cited publication.",
@@ -45,15 +45,14 @@ def answer(
     """The page's answer in large type, its basis, and a popover with its derivation.
 
     `sentence` and `note` are Markdown: names from files go through `plain_md` first. `rests_on`
-    are the inputs by name; where they share one basis, a second chip says it. A second answer on
-    a page needs a `key` of its own that begins with "answer".
+    are the inputs by name; a chip a basis says what they rest on, "some" where they differ. A
+    second answer on a page needs a `key` of its own that begins with "answer".
     """
     inputs = dict(rests_on or {})
-    bases = {e.basis for e in inputs.values()}
+    bases = sorted({e.basis for e in inputs.values()})
     chips = f":{COLOR[estimate.basis]}-badge[{estimate.basis}]"
-    if len(bases) == 1:
-        shared = bases.pop()
-        chips += f" :{COLOR[shared]}-badge[inputs {shared}]"
+    which = "inputs" if len(bases) == 1 else "some inputs"
+    chips += "".join(f" :{COLOR[basis]}-badge[{which} {basis}]" for basis in bases)
     with st.container(key=f"{key}-sentence"):
         st.markdown(sentence)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import streamlit as st
 
 from lib.report.format import csv_cell
-from lib.results.store import EXPORTS, Store
+from lib.results.store import EXPORTS, OF_NO_STUDY, Store
 from lib.run import Study
 
 PARQUET = "application/vnd.apache.parquet"
@@ -40,7 +40,7 @@ def draw(store: Store | None, found: Study, as_shown: Callable[[], str]) -> None
         if store.studies():
             st.caption("Your whole store as Parquet; published studies are not in it")
             with st.container(horizontal=True, gap="small"):
-                for table in EXPORTS:
+                for table in (*EXPORTS, *OF_NO_STUDY):
                     _button(table, partial(store.export, table), f"{table}.parquet", PARQUET)
 
 

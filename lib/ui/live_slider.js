@@ -190,7 +190,7 @@ class LiveSlider {
 
   read(typed) {
     const { data } = this
-    const bare = typed.replace(/^\$\s*/, '').replace(/\s*%$/, '')
+    const bare = typed.replace(/^\$\s*/, '').replace(/\s*(%|(\/|per)\s*(GPU[- ]?)?h(our|r)?)$/i, '')
     const percent = data.kind === 'fraction' && /%$/.test(typed)
     if (!NUMBER.test(bare)) return { problem: `a number like ${this.text(this.middle())}` }
     const value = tidy(Number(bare) / (percent ? 100 : data.scale))

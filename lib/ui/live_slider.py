@@ -13,6 +13,8 @@ import streamlit as st
 from lib.ui import inputs
 
 HERE = Path(__file__).parent
+WHOLE = "live whole page"
+DRAGGED = "live dragged"
 HTML = """
 <div class="live">
   <div class="head">
@@ -56,6 +58,7 @@ def live_slider(key: str) -> inputs.Value:
 
     def taken() -> None:
         sent = st.session_state[mounted].get("sent") or {}
+        st.session_state[DRAGGED] = not sent.get("final")
         if inputs.take(key, sent.get("value")) and sent.get("final"):
             inputs.write_url()
 
@@ -83,3 +86,18 @@ def live_slider(key: str) -> inputs.Value:
         on_sent_change=taken,
     )
     return inputs.value(key)
+
+
+def begin_page() -> None:
+    """First thing of a page whose fragment calls `whole_page_unless_dragged`."""
+    st.session_state[WHOLE] = True
+    st.session_state[DRAGGED] = False
+
+
+def whole_page_unless_dragged() -> None:
+    """First thing of a fragment that other parts of the page rest on: they follow every change,
+    and a drag when it ends; while a slider is dragged the fragment alone is drawn."""
+    whole = st.session_state.pop(WHOLE, False)
+    dragged = st.session_state.pop(DRAGGED, False)
+    if not (whole or dragged):
+        st.rerun()

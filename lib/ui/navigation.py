@@ -28,7 +28,10 @@ MENU: tuple[Row, ...] = (
     Row("compare", "Evidence", "Compare", ":material/compare_arrows:"),
     Row("acceptance", "Evidence", "Acceptance", ":material/percent:"),
     Row("screen", "Evidence", "Screen", ":material/function:"),
+    Row("probe", "Evidence", "Probe", ":material/speed:"),
     Row("results", "Evidence", "Results", ":material/database:"),
+    Row("fleet", "Operate", "Fleet", ":material/dns:"),
+    Row("monitor", "Operate", "Monitor", ":material/monitor_heart:"),
 )
 
 

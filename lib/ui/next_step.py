@@ -12,9 +12,7 @@ from lib.report.format import plain_md
 from lib.report.next_text import NOT_COMPARED, NOTHING, PURPOSE, afterwards, cell, sentence
 from lib.run import OFF, distinct
 from lib.serving import tools
-from lib.serving.commands import BENCH_PARAMS, SERVE_PARAMS
-from lib.serving.setup import Command
-from lib.ui import schedule_card, study
+from lib.ui import command_blocks, schedule_card, study
 
 MOST_CELLS = 8
 
@@ -24,7 +22,7 @@ def draw(found: Findings) -> None:
     st.subheader("Measure next", anchor=False)
     wanted = _wanted(found)[:MOST_CELLS]
     if not wanted:
-        st.caption(NOTHING if found.loads else NOT_COMPARED)
+        st.caption(NOTHING if any(a.points for a in found.arms) else NOT_COMPARED)
         return
     with st.container(border=True, key="next-step"):
         st.markdown(plain_md(sentence(wanted[0])))
@@ -88,10 +86,8 @@ def _steps(found: Findings, one: NextMeasurement, label: str) -> None:
     except DraftworthError as error:
         st.info(plain_md(str(error)))
         return
-    for step in steps:
-        st.caption(plain_md(step.title))
-        st.code(step.text, language="bash", wrap_lines=True)
-    _beside(found, label, steps)
+    command_blocks.steps(steps)
+    command_blocks.beside(found.study, label, steps)
 
 
 def _sweep(found: Findings, one: NextMeasurement) -> None:
@@ -109,24 +105,7 @@ def _sweep(found: Findings, one: NextMeasurement) -> None:
     except DraftworthError as error:
         st.info(plain_md(str(error)))
         return
-    st.code(built.command.text, language="bash", wrap_lines=True)
-    with st.container(horizontal=True, gap="small"):
-        for name, text in ((SERVE_PARAMS, built.serve_params), (BENCH_PARAMS, built.bench_params)):
-            st.download_button(
-                name, text, name, "application/json", key=f"next-{name}", on_click="ignore"
-            )
-    _beside(found, tools.SWEEP, (built.command,))
-
-
-def _beside(found: Findings, label: str, steps: tuple[Command, ...]) -> None:
-    """What is left to fill in, and what to know, each once."""
-    blanks = distinct(b for s in steps for b in s.placeholders)
-    if blanks:
-        st.caption(plain_md(f"Not recorded, to fill in: {'; '.join(blanks)}."))
-    if notes := distinct(n for s in steps for n in s.notes):
-        st.caption(plain_md(" ".join(notes)))
-    if unlike := tools.mismatch(found.study, label):
-        st.caption(f":material/warning: {plain_md(unlike)}")
+    command_blocks.sweep(built, found.study, "next")
 
 
 def _powers(loads: tuple[float, ...], load: float) -> list[float]:

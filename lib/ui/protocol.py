@@ -69,19 +69,28 @@ def _split(found: Findings) -> list[str]:
     return sorted(names & {n for fields in FIELDS.values() for n in fields})
 
 
-def caption(found: Findings) -> None:
-    """What every figure must carry: simulated, overridden, not recorded."""
-    parts = [found.study.caveat, found.study.note, found.study.citation]
+def caption(found: Findings, *, again: bool = False) -> None:
+    """What every figure must carry: simulated, overridden, not recorded.
+
+    `again` is for a further figure of one page: the study's own words and the list of fields stand
+    under the first, the count of the fields, what was overridden and stated under each.
+    """
+    parts = [found.study.caveat]
+    if not again:
+        parts += [found.study.note, found.study.citation]
     overridden = sorted({d.field for d in found.comparison.differences if d.overridden})
     if overridden:
         parts.append(f"a person overrides the difference in {', '.join(overridden)}")
     unknown = [f for f in found.comparison.not_recorded if f not in study.stated()]
-    if unknown:
+    if unknown and again:
+        fields = "field" if len(unknown) == 1 else "fields"
+        parts.append(f"not recorded: the {len(unknown)} protocol {fields} named above")
+    elif unknown:
         parts.append(f"not recorded: {', '.join(unknown)}")
     if study.stated():
         parts.append(f"stated equal by a person: {', '.join(sorted(study.stated()))}")
     text = plain_md(" · ".join(p for p in parts if p))
-    if found.study.url:
+    if found.study.url and not again:
         text += f" · [source]({found.study.url})"
     st.caption(text)
 

@@ -10,7 +10,7 @@ from lib.evidence.pairing import Comparison, compare
 from lib.report.format import plain_md
 from lib.report.schedule_text import tier_table, verdict, worth
 from lib.run import distinct
-from lib.ui import chips, schedule_check, schedule_export, study
+from lib.ui import chips, consent, schedule_check, schedule_export, study
 from lib.ui.figure import csv_button
 
 GAIN = st.column_config.NumberColumn(format="%.2f×")
@@ -27,9 +27,12 @@ def draw(found: Findings) -> None:
         schedule_check.draw()
 
 
-def build(found: Findings) -> schedules.Schedule | str:
-    """The schedule under the choices of this card, on whichever page; or why there is none."""
-    max_num_seqs = study.max_num_seqs()
+def build(found: Findings, max_num_seqs: int | None = None) -> schedules.Schedule | str:
+    """The schedule under the choices of this card, on whichever page; or why there is none.
+
+    `max_num_seqs` stands in for the engine's while that is not typed.
+    """
+    max_num_seqs = study.max_num_seqs() or max_num_seqs
     if max_num_seqs is None:
         return "Type the engine's max_num_seqs in the sidebar: the schedule must reach up to it."
     objective = st.session_state.get("objective") or next(iter(schedules.OBJECTIVES))
@@ -46,6 +49,7 @@ def build(found: Findings) -> schedules.Schedule | str:
             slo=slo,
             good_rps=_goodput(pairs) if objective == "goodput" else None,
             runner=st.session_state.get("runner"),
+            accept_random=consent.random_ok(),
         )
     except DraftworthError as error:
         return str(error)
@@ -82,6 +86,7 @@ def _chosen(key: str, options: list[str]) -> str | None:
 def _write(found: Findings) -> None:
     with st.container(horizontal=True, gap="small"):
         _controls(found)
+    consent.ask(found)
     built = build(found)
     if isinstance(built, str):
         st.info(plain_md(built))
@@ -91,7 +96,7 @@ def _write(found: Findings) -> None:
     for warning in built.warnings:
         if warning not in built.engine_notes:
             st.caption(f":material/warning: {plain_md(warning)}")
-    schedule_export.draw(built)
+    schedule_export.draw(built, found.study)
 
 
 def _worth(built: schedules.Schedule, found: Findings) -> None:

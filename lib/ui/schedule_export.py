@@ -1,4 +1,4 @@
-"""The schedule in each engine's own words, to copy, and the three arms that prove it."""
+"""The schedule in each engine's own words, to copy; and its proof."""
 
 import json
 
@@ -8,24 +8,27 @@ from lib.errors import DraftworthError
 from lib.evidence import engine_schedule, sglang_schedule, trtllm_schedule
 from lib.evidence import schedule as schedules
 from lib.evidence.schedule import Schedule
-from lib.evidence.three_arms import proof_of
 from lib.report.format import plain_md
-from lib.report.schedule_text import filled_in, proof_lines
+from lib.report.schedule_text import filled_in
+from lib.run import Study
+from lib.ui import schedule_proof
 
-NO_DRAFTER = "The drafter's model is not recorded: add `model` where the method needs one."
+NO_DRAFTER = "The drafter's model is not recorded: add `{option}` where the method needs one."
+NO_TARGET = "The target model is not recorded: write yours for `TARGET`."
+NO_METHOD = "The draft method is not recorded: write yours for `METHOD`."
 
 
-def draw(built: Schedule) -> None:
+def draw(built: Schedule, found: Study) -> None:
     """One tab an engine, and the proof."""
     vllm, trtllm, sglang, proof = st.tabs(["vLLM", "TensorRT-LLM", "SGLang", "Prove it"])
     with vllm:
         _vllm(built)
     with trtllm:
-        _trtllm(built)
+        _trtllm(built, found)
     with sglang:
         _sglang(built)
     with proof:
-        _proof(built)
+        schedule_proof.draw(built, found)
 
 
 def _advised(built: Schedule) -> int | None:
@@ -51,12 +54,21 @@ def _vllm(built: Schedule) -> None:
         st.code(schedules.vllm_flag(config), language="bash", wrap_lines=True)
         python = engine_schedule.vllm_python(config, built.target, built.max_num_seqs)
         st.code(python, language="python", wrap_lines=True)
-        if built.draft_model is None:
-            st.caption(NO_DRAFTER)
+        _unknown(built, "model")
+        if built.target is None:
+            st.caption(NO_TARGET)
     elif config is not None:
         st.markdown("Start the server without `--speculative-config`.")
     for note in built.engine_notes:
         st.caption(f":material/warning: {plain_md(note)}")
+
+
+def _unknown(built: Schedule, option: str) -> None:
+    """What the copied text lacks because the study does not record it."""
+    if built.method is None:
+        st.caption(NO_METHOD)
+    if built.draft_model is None:
+        st.caption(NO_DRAFTER.format(option=option))
 
 
 def _checked(built: Schedule, config: dict[str, object]) -> None:
@@ -69,10 +81,11 @@ def _checked(built: Schedule, config: dict[str, object]) -> None:
     st.caption(plain_md(f"As vLLM fills it in: {filled_in(read.effective)}."))
 
 
-def _trtllm(built: Schedule) -> None:
-    version = st.text_input(
+def _trtllm(built: Schedule, found: Study) -> None:
+    recorded = trtllm_schedule.recorded_version(found.runs)
+    typed = st.text_input(
         "TensorRT-LLM version",
-        placeholder="1.3.0",
+        placeholder=f"{recorded}, as recorded" if recorded else "1.3.0",
         key="trtllm_version",
         bind="query-params",
         width=220,
@@ -81,6 +94,7 @@ def _trtllm(built: Schedule) -> None:
     if built.ranges is None or built.method is None or _advised(built) is not None:
         st.info("There are no ranges worth writing: see the line above the table.")
         return
+    version = typed or recorded
     meaning = trtllm_schedule.meaning_of(version)
     if meaning is None:
         st.info(
@@ -97,8 +111,11 @@ def _trtllm(built: Schedule) -> None:
     read = trtllm_schedule.check(table, built.num_speculative_tokens, built.max_num_seqs, meaning)
     for refused in read.errors:
         st.error(plain_md(refused))
-    st.caption(plain_md(f"A key is the {meaning}. Filled in: {filled_in(read.effective)}."))
+    st.caption(
+        plain_md(f"In {version} a key is the {meaning}. Filled in: {filled_in(read.effective)}.")
+    )
     st.code(text, language="yaml", wrap_lines=True)
+    _unknown(built, "speculative_model")
     measured = "" if "tensorrt" in (built.engine or "").lower() else "Measure it on TensorRT-LLM: "
     st.caption(f"{measured}{trtllm_schedule.ONE_PATH} {trtllm_schedule.ATTENTION_DP}")
 
@@ -114,6 +131,7 @@ def _sglang(built: Schedule) -> None:
     if flags:
         st.markdown(f"The best fixed K of this study, {built.best_fixed_k}:")
         st.code(flags, language="shell", wrap_lines=True)
+        _unknown(built, "--speculative-draft-model-path")
     else:
         st.markdown("The best fixed K of this study is 0: start without speculation.")
     try:
@@ -123,15 +141,3 @@ def _sglang(built: Schedule) -> None:
     st.markdown("Or let it adapt between the same K, by accepted length:")
     st.code(json.dumps(adaptive), language="javascript", wrap_lines=True)
     st.caption(sglang_schedule.ADAPTIVE_LIMITS)
-
-
-def _proof(built: Schedule) -> None:
-    proof = proof_of(built)
-    if proof is None:
-        st.info("There is no schedule to prove: see the line above the table.")
-        return
-    st.markdown(
-        "Three servers, the same requests, at least three runs each. The schedule stands where "
-        "its own arm is not behind either of the others."
-    )
-    st.markdown("\n".join(f"- {plain_md(line)}" for line in proof_lines(proof)))

@@ -1,21 +1,27 @@
 """The study in hand, shared by every page: the store, the picker and what the study says."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import streamlit as st
 
 from lib.errors import DraftworthError, StoreError
-from lib.evidence.findings import Findings, find, load_kinds
+from lib.evidence.competing import GOODPUT
+from lib.evidence.findings import Findings, at_slo, find, load_kinds
 from lib.money.pricing import Rate
+from lib.money.scenario import Scenario, rate_of
 from lib.report.format import load as load_text
 from lib.report.format import plain_md
 from lib.report.load_figures import LOAD_TITLES
+from lib.report.scenario_text import kind_of
 from lib.results import catalogue, published
+from lib.results.findings import shorten
+from lib.results.requests import RequestAcceptance
 from lib.results.store import Store
 from lib.run import PERCENTILES, LoadKind, Run, Slo, Study
-from lib.ui import inputs
+from lib.ui import carried, inputs
 
 MAX_SEQS = 65_536
+SLO_KEYS = ("slo_ttft_ms", "slo_tpot_ms", "slo_e2e_ms")
 
 
 @st.cache_resource(show_spinner=False, on_release=lambda found: found.close())
@@ -74,16 +80,17 @@ def picker() -> None:
             help="A figure and a verdict are about one kind; curves over two are never joined.",
         )
     loads = _loads(study, load_kind(study))
-    st.selectbox(
-        "Operating load",
-        loads,
-        index=None,
-        format_func=load_text,
-        placeholder="not named",
-        key="load",
-        bind="query-params",
-        help="The load that you run at. Verdicts and prices are about it; none is assumed.",
-    )
+    with inputs.told("load", None, _one_of(map(load_text, loads))):
+        st.selectbox(
+            "Operating load",
+            loads,
+            index=None,
+            format_func=load_text,
+            placeholder="not named",
+            key="load",
+            bind="query-params",
+            help="The load that you run at. Verdicts and prices are about it; none is assumed.",
+        )
     with st.expander("Service level and engine"):
         _service_fields()
 
@@ -91,7 +98,7 @@ def picker() -> None:
 def _forget() -> None:
     """What was said of one study is not said of another."""
     st.session_state["study missing"] = None
-    for key, empty in (("load", None), ("stated", []), ("override", [])):
+    for key, empty in (("load", None), ("stated", []), ("override", []), ("random_ok", False)):
         if key in st.session_state:
             st.session_state[key] = empty
 
@@ -131,17 +138,30 @@ def operating_load() -> float | None:
 def findings(metric: str = "output_tps", *, quiet: bool = False) -> Findings | None:
     """What the study in hand says on a metric, or None with the reason on the page.
 
+    Goodput is that of the SLO in hand.
     A `quiet` question is beside the page's own: None alone answers it.
     """
     study = current()
     if study is None:
         return None
     try:
-        return _findings(study.name, _token(study.name), metric, overrides(), load_kind(study))
+        kind = load_kind(study)
+        found = _findings(study.name, _token(study.name), metric, overrides(), kind)
+        if metric != GOODPUT:
+            return found
+        return at_slo(found, slo(), goodput(study, study.runs, slo()))
     except DraftworthError as error:
         if not quiet:
             st.info(plain_md(str(error)), icon=":material/info:")
         return None
+
+
+def findings_of(scenario: Scenario) -> Findings:
+    """What a scenario's study says of its throughput. Raises DraftworthError."""
+    name = scenario.study
+    token = _token(name)
+    kind = kind_of(scenario, _study(name, token))
+    return _findings(name, token, "output_tps", scenario.overrides, kind)
 
 
 def overrides() -> frozenset[str]:
@@ -155,22 +175,15 @@ def stated() -> frozenset[str]:
 
 
 def rate() -> Rate:
-    """What the person pays, as typed on the price page; nothing is assumed."""
-    value = inputs.value
-    gpus = value("gpu_count")
-    return Rate(
-        value("usd_per_gpu_hour"),
-        None if gpus is None else int(gpus),
-        value("utilization"),
-        value("extra_usd_per_hour") or 0.0,
-    )
+    """What the person pays, as typed or chosen on the price page; nothing is assumed."""
+    chosen = carried.origin("usd_per_gpu_hour")
+    return rate_of(inputs.value, chosen[1] if chosen else "")
 
 
 def slo() -> Slo | None:
-    """The service level that the person named in the sidebar; None while no limit is set."""
+    """The service level that the person named; None while no limit is set."""
     named = Slo(
-        ttft_ms=st.session_state.get("slo_ttft_ms"),
-        tpot_ms=st.session_state.get("slo_tpot_ms"),
+        **{key.removeprefix("slo_"): inputs.value(key) for key in SLO_KEYS},
         percentile=st.session_state.get("slo_percentile") or PERCENTILES[-1],
     )
     return named if named.limits else None
@@ -184,33 +197,44 @@ def max_num_seqs() -> int | None:
 
 def _service_fields() -> None:
     """Limits of the deployment, the same on every page: none is assumed."""
-    for key, label in (("slo_ttft_ms", "TTFT at most, ms"), ("slo_tpot_ms", "TPOT at most, ms")):
-        st.number_input(
-            label,
-            min_value=0.1,
-            value=None,
-            placeholder="not named",
-            key=key,
+    for key in SLO_KEYS:
+        _limit_field(key)
+    with inputs.told("slo_percentile", PERCENTILES[-1], _one_of(PERCENTILES)):
+        st.selectbox(
+            "Percentile of the requests",
+            PERCENTILES,
+            index=len(PERCENTILES) - 1,
+            key="slo_percentile",
             bind="query-params",
+            help="p99: 99 of 100 requests are at least this fast. A mean decides no percentile.",
         )
-    st.selectbox(
-        "Percentile of the requests",
-        PERCENTILES,
-        index=len(PERCENTILES) - 1,
-        key="slo_percentile",
-        bind="query-params",
-        help="p99: 99 of 100 requests are at least this fast. A mean decides no percentile.",
-    )
+    with inputs.told("max_num_seqs", None, f"a whole number, 1 to {MAX_SEQS}"):
+        st.number_input(
+            "max_num_seqs of the engine",
+            min_value=1,
+            max_value=MAX_SEQS,
+            value=None,
+            step=1,
+            placeholder="not typed",
+            key="max_num_seqs",
+            bind="query-params",
+            help="A schedule must reach up to it.",
+        )
+
+
+def _limit_field(key: str) -> None:
+    """A limit as a field. The value is the input's own, which the compare page's slider drags."""
+    row, field, limit = inputs.table()[key], f"{key} typed", inputs.value(key)
+    if st.session_state.get(field) != limit:
+        st.session_state[field] = limit
     st.number_input(
-        "max_num_seqs of the engine",
-        min_value=1,
-        max_value=MAX_SEQS,
+        f"{row.label}, {row.unit}",
+        min_value=row.min,
+        max_value=row.max,
         value=None,
-        step=1,
-        placeholder="not typed",
-        key="max_num_seqs",
-        bind="query-params",
-        help="A schedule must reach up to it.",
+        placeholder="not named",
+        key=field,
+        on_change=lambda: inputs.put(**{key: st.session_state[field]}),
     )
 
 
@@ -225,6 +249,11 @@ def goodput(found: Study, runs: Sequence[Run], slo: Slo | None) -> dict[str, flo
         for run_id, count in counts.items()
         if (took := seconds.get(run_id)) and count.total
     }
+
+
+def request_acceptance(found: Study) -> Mapping[str, RequestAcceptance]:
+    """Counts of drafts by request, by run id; none of a study that is not in the store."""
+    return {} if found.read_only else _request_acceptance(found.name, _token(found.name))
 
 
 def _token(name: str) -> str:
@@ -245,6 +274,17 @@ def _findings(
     name: str, token: str, metric: str, overridden: frozenset[str], kind: LoadKind | None
 ) -> Findings:
     return find(_study(name, token), metric, overridden, kind)
+
+
+@st.cache_resource(max_entries=8, show_spinner="Counting drafts by request")
+def _request_acceptance(name: str, token: str) -> Mapping[str, RequestAcceptance]:
+    runs = _study(name, token).runs
+    return open_store().request_acceptance(name, [r.run_id for r in runs])
+
+
+def _one_of(options: Iterable[str]) -> str:
+    listed = list(options)
+    return f"one of {shorten(listed)}" if listed else "nothing here to choose"
 
 
 def _loads(study: Study, kind: LoadKind | None) -> list[float]:

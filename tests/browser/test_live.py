@@ -35,7 +35,7 @@ def screen(server: str, watched: Any, query: str = "", **options: Any) -> Any:
 
 
 def slider(page: Any, name: str) -> Any:
-    return page.get_by_role("slider", name=name)
+    return page.get_by_role("slider", name=name, exact=True)
 
 
 def entry(page: Any, name: str) -> Any:
@@ -237,6 +237,20 @@ def test_a_cold_deep_link_has_menu_and_page(server: str, watched: Any) -> None:
     assert "alpha=0.9" in page.url
 
 
+def test_what_a_link_asks_of_the_sidebar_and_does_not_get_is_told(
+    server: str, watched: Any
+) -> None:
+    page = watched.open(f"{server}/compare?max_num_seqs=-4&load=x&slo_percentile=p42")
+    for said in (
+        "load = x: one of 1, 2",
+        "slo_percentile = p42: one of p50, p90, p95, p99",
+        "max_num_seqs = -4: a whole number, 1 to 65536",
+    ):
+        assert page.get_by_text(f"Ignored in this link: {said}").is_visible()
+    page = watched.open(f"{server}/compare?max_num_seqs=64&load=8&slo_percentile=p99")
+    assert page.get_by_text("Ignored in this link").count() == 0
+
+
 def test_the_root_forwards_with_its_parameters(server: str, watched: Any) -> None:
     page = watched.open(f"{server}/?alpha=0.9")
     until(page, "location.pathname !== '/'")
@@ -280,3 +294,16 @@ def test_figure_data_downloads_as_csv(server: str, watched: Any) -> None:
     lines = open(started.value.path()).read().splitlines()  # noqa: SIM115
     assert lines[0] == "gamma,speedup,speedup_low,speedup_high"
     assert len(lines) == 17
+
+
+def test_a_price_is_read_with_its_unit(server: str, watched: Any) -> None:
+    page = watched.open(f"{server}/price")
+    price = entry(page, "Price")
+    for typed in ("$2/GPU-h", "2 per GPU-hour", "$2 /h"):
+        price.fill(typed)
+        price.press("Enter")
+        shows(page, "Price", "2")
+        until(page, "location.search.includes('usd_per_gpu_hour=2')")
+        assert price.get_attribute("aria-invalid") == "false"
+        page.get_by_role("button", name="Clear Price").click()
+        shows(page, "Price", "")

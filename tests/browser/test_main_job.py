@@ -106,3 +106,16 @@ def test_no_page_scrolls_sideways_on_a_phone(
     )
     main = page.get_by_test_id("stMain")
     assert main.evaluate("m => m.scrollWidth <= m.clientWidth")
+
+
+def test_no_label_of_a_metric_is_cut_on_a_phone(server: str, watched: Any) -> None:
+    paid = "usd_per_gpu_hour=2&gpu_count=1&utilization=0.6"
+    page = watched.open(
+        f"{server}/price?study=guidellm-0.8.1-simulated&load=8&{paid}",
+        viewport={"width": 390, "height": 844},
+    )
+    labels = page.locator(".st-key-metrics [data-testid=stMetricLabel]")
+    labels.nth(5).wait_for()
+    cut = "l => [l, ...l.querySelectorAll('*')].some(e => e.scrollWidth > e.clientWidth + 1)"
+    for label in labels.all():
+        assert not label.evaluate(cut), label.inner_text()

@@ -126,6 +126,20 @@ def test_alpha_not_above_c_says_that_no_length_pays() -> None:
     assert any("Corollary 3.9" in c.value for c in app.caption)
 
 
+def test_v_from_a_batch_benchmark() -> None:
+    """C20: four tokens a pass at 174.78 tok/s, one at 169.98."""
+    app = start("screen")
+    assert next(b for b in app.button if b.label == "Use v").disabled
+    for key, value in (("batch_rows", 4), ("batch_tps", 174.78), ("single_tps", 169.98)):
+        app.number_input(key=key).set_value(value)
+    app.run()
+    assert any("at most **1.03×**" in m.value for m in app.markdown)
+    next(b for b in app.button if b.label == "Use v ≈ 3.89 at γ = 3").click().run()
+    assert not app.exception
+    assert sliders(app)["gamma"]["value"] == 3
+    assert sliders(app)["verify_cost"]["value"] == pytest.approx(3.89, abs=0.005)
+
+
 def test_c_from_two_speeds() -> None:
     app = start("screen")
     button = next(b for b in app.button if b.label == "Use c")

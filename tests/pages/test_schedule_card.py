@@ -1,16 +1,23 @@
 """The schedule card: what it writes for each engine, and what it says of a pasted schedule."""
 
 import json
+from dataclasses import replace
 
 import yaml
 from streamlit.testing.v1 import AppTest
 
+from lib.evidence import trtllm_schedule
+from lib.results import published
 from tests.pages.test_judged import B300, DEMO, L4, said, unescaped
 from tests.pages.test_pages import start
 
 
 def written(app: AppTest) -> dict[str, str]:
-    return {c.language: c.value for c in app.code if c.language}
+    """The first text of each language: what is to deploy comes before what proves it."""
+    found: dict[str, str] = {}
+    for block in app.code:
+        found.setdefault(block.language or "", block.value)
+    return found
 
 
 def card(**link: str) -> AppTest:
@@ -60,15 +67,51 @@ def test_sglang_says_plainly_that_it_cannot() -> None:
     assert "SGLang takes no table from batch size to draft length" in said(card())
 
 
+def test_a_drafter_that_no_study_records_is_named_beside_the_text() -> None:
+    app = start("compare", study=B300, max_num_seqs="256", trtllm_version="1.3.0")
+    said_of = [c.value for c in app.caption if "drafter's model is not recorded" in c.value]
+    options = ("`model`", "`speculative_model`")
+    assert [o for o in options if any(o in c for c in said_of)] == list(options)
+
+
 def test_the_three_arms_are_named() -> None:
     app = card()
     assert "sim:schedule: the schedule itself" in unescaped(app)
     assert "each at concurrency 1, 2, 4, 8, 9, 16, 32, 39, 64" in unescaped(app)
 
 
+def test_the_proof_is_ready_to_copy_in_the_tool_of_choice() -> None:
+    app = card()
+    tool = next(s for s in app.selectbox if s.label == "Measure it with")
+    assert tool.value == "GuideLLM"
+    assert sum("guidellm run" in c.value for c in app.code) >= 3
+    tool.select("vLLM sweep").run()
+    assert not app.exception
+    texts = [c.value for c in app.code]
+    assert any(t.startswith("vllm bench sweep serve") for t in texts)
+    arms = next(json.loads(t) for t in texts if t.startswith("[") and "sim:schedule" in t)
+    assert [a["_benchmark_name"] for a in arms] == ["off", "sim:2", "sim:schedule"]
+    keys = {d.label for d in app.get("download_button")}
+    assert keys >= {"serve-params.json", "bench-params.json"}
+    tool = next(s for s in app.selectbox if s.label == "Measure it with")
+    tool.select("SGLang bench_serving").run()
+    assert not app.exception
+    assert "measure it with vLLM" in unescaped(app)
+
+
+def test_a_recorded_tensorrt_llm_version_decides_what_a_key_means() -> None:
+    rows = published.study(B300).runs
+    named = [replace(r, engine="tensorrt_llm", engine_version="1.3.0rc2") for r in rows]
+    assert trtllm_schedule.recorded_version(named) == "1.3.0rc2"
+    assert trtllm_schedule.meaning_of("1.3.0rc2") == trtllm_schedule.LAST
+    two = [*named, replace(rows[0], engine="TensorRT-LLM", engine_version="1.2.1")]
+    assert trtllm_schedule.recorded_version(two) is None
+    assert trtllm_schedule.recorded_version(rows) is None
+
+
 def test_goodput_asks_for_a_limit_and_takes_it() -> None:
     app = card(objective="goodput")
-    assert "name a TTFT or TPOT limit" in said(app)
+    assert "name a limit on TTFT, TPOT" in said(app)
     app = card(objective="goodput", slo_tpot_ms="40")
     assert "Goodput by percentile at p99 TPOT ≤ 40 ms" in unescaped(app)
     assert "[9, 39, 2]" in written(app)["json"]

@@ -153,3 +153,23 @@ def test_csv_text() -> None:
 def test_csv_columns_are_of_one_length() -> None:
     with pytest.raises(InputError, match="one length"):
         text.csv_text({"a": [1], "b": [1, 2]})
+
+
+@pytest.mark.parametrize(
+    ("typed", "shown"),
+    [
+        ("a < b & c > d", "a &lt; b &amp; c &gt; d"),
+        ("\"'", "&quot;&#x27;"),
+        ("a\nb\x00c\u2028d", "a b c d"),
+        ("file\u202etxt.exe", "filetxt.exe"),
+        ("\ud800", "?"),
+        ("τ = 1.81, 5 % ≤ p", "τ = 1.81, 5 % ≤ p"),
+    ],
+)
+def test_plain_html_shows_text_as_typed(typed: str, shown: str) -> None:
+    assert text.plain_html(typed) == shown
+
+
+@pytest.mark.parametrize(("count", "shown"), [(1, "1 GPU"), (8, "8 GPUs"), (128, "128 GPUs")])
+def test_gpus_are_counted_whole(count: float, shown: str) -> None:
+    assert text.estimate(Estimate(count, "GPUs", Basis.ASSUMED, "as typed")) == shown

@@ -9,6 +9,7 @@ import pytest
 from lib.estimate import Basis
 from lib.evidence.findings import Findings, find, load_kinds
 from lib.money.pricing import Rate, price_pairs
+from lib.report.format import shortened
 from lib.report.load_figures import (
     HEIGHT,
     MEASURED,
@@ -221,6 +222,8 @@ def test_three_readings_of_the_saving() -> None:
         "Whole servers stay on (2 without, 1 with): saves $3,650 a month.",
         "One server stays on either way: saves $0 a month; "
         "off falls short of the demand by 13.6 %.",
+        "Capacity is committed (2 servers paid either way): $0 in cash; "
+        "room for 1.08 million more output tokens an hour.",
     ]
     # The first reading is the difference of the two prices per 1M, at any utilisation.
     (half,) = price_pairs(found, found.arms[0], Rate(5.0, 1, 0.5))
@@ -293,3 +296,38 @@ def test_a_kind_of_load_is_looked_at_alone() -> None:
     fast = find(both, kind=LoadKind.REQUEST_RATE)
     assert fast.arms[0].points[0].multiplier == pytest.approx(2.4)
     assert sorted(r.output_tps or 0 for r in runs_by_arm(slow)["off"]) == [100, 200]
+
+
+def test_a_long_name_beside_a_curve_keeps_its_ends() -> None:
+    long = "a_method_whose_name_goes_on_and_on"
+    figure = multiplier_figure(study(L4, method=long), "light")
+    drawn = [a.text for a in figure.layout.annotations if a.text.startswith("<b>")]
+    assert drawn == ["<b>a_method_…_and_on:4</b>"]
+    assert f"{long}:4" in str(figure.to_plotly_json())
+    assert figure.layout.margin.r < 200
+
+
+def test_names_that_would_look_alike_stay_whole() -> None:
+    pair = ("eagle3_on_code_revision_2:4", "eagle3_on_chat_revision_2:4")
+    assert shortened(pair) == {n: n for n in pair}
+    assert shortened(("off", "eagle3:4")) == {"off": "off", "eagle3:4": "eagle3:4"}
+    escaped = "&#60;b&#62; a long name of data:4"
+    assert shortened((escaped,)) == {escaped: escaped}
+
+
+def test_the_crossing_is_named_where_there_is_room() -> None:
+    first = multiplier_figure(study({1: (10, 12), 2: (10, 8), 4: (10, 5)}), "light")
+    last = multiplier_figure(study({1: (10, 15), 2: (10, 13), 4: (10, 11), 8: (10, 9.9)}), "light")
+
+    def mark(figure: object) -> object:
+        found = figure.layout.annotations  # type: ignore[attr-defined]
+        return next(a for a in found if a.text.startswith("crosses at"))
+
+    assert mark(first).xanchor == "left"  # type: ignore[attr-defined]
+    assert mark(last).xanchor == "right"  # type: ignore[attr-defined]
+    assert mark(last).ay < 0  # type: ignore[attr-defined]
+
+
+def test_an_infinite_rate_has_no_unit() -> None:
+    found = study({math.inf: (100, 130)}, LoadKind.REQUEST_RATE)
+    assert "is ahead at no limit on the request rate." in compare_answer(found, None)[0]

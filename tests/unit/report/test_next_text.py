@@ -155,10 +155,21 @@ def test_c61_rows_above_a_limit_of_one_arm_take_no_part() -> None:
 def test_c64_two_percent_on_one_launch_is_within_noise() -> None:
     found = measured({4: (100, 102)})
     answer = compare_answer(found, None)[0]
+    assert answer.startswith("eagle3:4 is within noise at 4 concurrent.")
     assert "At 4 the difference is up to 5 %: within noise of one launch." in answer
     assert "three are needed" in answer
     (one, *_) = next_measurements(found, 4)
     assert "three runs an arm" in sentence(one)
+    (line,) = crossing_lines(found)
+    assert line == (
+        "eagle3:4: within noise at 4, the only load measured in both; elsewhere nothing was."
+    )
+    assert [p.mark() for p in found.arms[0].points] == ["within noise, one run"]
+    assert "1.02× (within noise) on one run" in decision.verdict(found, 4).sentence
+    (line,) = crossing_lines(measured({1: (100, 140), 2: (100, 100.5), 4: (100, 102)}))
+    assert "stays ahead from 1 to 4, though too close to call at 2 and within noise at 4" in line
+    (line,) = crossing_lines(measured({1: (100, 97), 4: (100, 96)}))
+    assert "is within noise from 1 to 4" in line
     line = crossing_lines(measured({2: (100, 130), 4: (100, 98)}))[0]
     assert "at 4 the gain is -2.0 % with one run each: within noise" in line
 

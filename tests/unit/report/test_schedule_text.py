@@ -89,3 +89,12 @@ def test_the_proof_in_words() -> None:
     assert [a.split(":")[0] for a in arms] == ["off", "eagle3", "eagle3"]
     assert loads == "each at concurrency 1, 2, 4, 8, 9, 16, 32, 39, 64"
     assert math.isfinite(BUILT.gain_over_fixed)
+
+
+def test_no_gain_is_said_in_words() -> None:
+    drafting = build(comparison((2, 64), {0: (100, 150), 4: (180, 140)}), 64)
+    assert verdict(drafting).startswith(
+        "No gain over a fixed K = 4 on output tok/s where it drafts; "
+    )
+    open_tail = build(comparison((4,), {0: (100,), 4: (102,)}), 64)
+    assert verdict(open_tail) == "No gain over a fixed K = 4 on output tok/s: keep the fixed K."

@@ -91,3 +91,14 @@ def test_cross_check_names_inputs_and_distance() -> None:
     assert "α = 0.7, γ = 4, c = 0.1" in line
     assert "2.0 standard errors" in line
     assert report.cross_check_text(Screening(1.0, 4, 0.1), 1.0 / 0.28, 0.0)
+
+
+def test_c20_v_from_a_batch_benchmark() -> None:
+    """C20: below a draft of 3 no acceptance makes this target pay."""
+    speeds = {2: 111.52, 3: 145.78, 4: 174.78, 6: 221.85, 8: 266.06}
+    found = {n: report.verify_from_batch(n, tps, 169.98) for n, tps in speeds.items()}
+    costs = [round(v.cost, 2) for v in found.values()]
+    assert costs == [3.05, 3.50, 3.89, 4.60, 5.11]
+    assert [v.gamma for v in found.values()] == [1, 2, 3, 5, 7]
+    assert "at most **0.66×**: no acceptance makes it pay" in found[2].text
+    assert "at most **1.03×**." in found[4].text
