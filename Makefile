@@ -20,6 +20,11 @@ $(BIN)/python:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	@touch $@ .venv/.run
 
+# Optional: torch, to time decode steps here.
+.venv/.probe: requirements-probe.txt | .venv/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-probe.txt
+	@touch $@
+
 run: .venv/.run
 	@echo "Draftworth: http://$(HOST):$(PORT)  (stop with Ctrl-C)"
 	@$(BIN)/python -m streamlit run app.py --server.address $(HOST) --server.port $(PORT)

@@ -20,14 +20,19 @@ import orjson
 
 from bench import wide_store
 from bench.row import ROOT, Row, interleaved
+from lib.estimate import Basis
 from lib.evidence.crossover import crossover
 from lib.evidence.ratio import LogRatio
+from lib.money.capacity import Curve
+from lib.money.demand import Demand
+from lib.money.fleet import Rules, plan
 from lib.results.reading import read
 from lib.results.store import Store
 from lib.run import Slo
 
 MEGABYTES = 100
 DRAWS, LOADS, ARMS = 10_000, 12, 6
+HOURS = 8760
 SLO = Slo(ttft_ms=150, tpot_ms=10)
 KINDS = {"plain": ("", 2.5), "kept": (", with the kept copy", 4.0), "nan": (", with NaN", 6.0)}
 MEMORY = 6.0  # times the file
@@ -159,6 +164,56 @@ def crossover_row() -> Row:
     )
     what = f"{DRAWS:,}-draw crossover, {LOADS} loads × {ARMS} arms"
     return Row(what, 1000 * mine, "rng.standard_t of that size", 1000 * least, 4.0)
+
+
+def fleet_row() -> Row:
+    """A year of hourly demand on 6 arms, against the same arithmetic on bare arrays."""
+    loads = 2.0 ** np.arange(LOADS)
+    tps = 100 * loads**0.8
+    curves = [_curve(f"eagle3:{arm}", loads, tps * (1 + 0.1 * arm)) for arm in range(ARMS)]
+    hours = np.arange(HOURS)
+    asked = 50_000 * (1.5 + np.sin(hours * 2 * np.pi / 24) + 0.2 * np.sin(hours / 500))
+    demand = Demand(asked, np.full(HOURS, np.nan), "a year", Basis.ASSUMED)
+    rules = Rules(headroom=0.2)
+    x = np.log2(loads)
+
+    def floor() -> None:
+        for curve in curves:
+            wanted = asked * 1.2 / curve.output_tps[-1]
+            whole = np.maximum(np.ceil(wanted), 1.0)
+            at = np.interp(asked / whole, curve.output_tps, x)
+            latencies = np.interp(at, x, curve.tpot_ms), np.interp(at, x, curve.ttft_ms)
+            assert len(latencies[0]) == HOURS
+            whole.sum(), wanted.sum()
+
+    def ours() -> None:
+        for curve in curves:
+            found = plan(curve, demand, rules)
+            assert found.usd_per_day is not None
+            assert found.fractional_usd_per_day is not None
+
+    mine, least = interleaved(lambda: _seconds(ours), lambda: _seconds(floor), 31)
+    what = f"fleet, {HOURS:,} hours × {ARMS} arms"
+    return Row(what, 1000 * mine, "the same arithmetic on bare arrays", 1000 * least, 3.0)
+
+
+def _curve(arm: str, loads: Any, tps: Any) -> Curve:
+    none = np.zeros(len(loads), dtype=bool)
+    return Curve(
+        arm=arm,
+        loads=loads,
+        output_tps=tps,
+        tpot_ms=1000 * loads / tps,
+        ttft_ms=50 + loads,
+        proven=~none,
+        binds="",
+        low_tps=tps,
+        high_tps=tps,
+        k=np.full(len(loads), 4),
+        untaxed=none,
+        gpus=1,
+        usd_per_hour=3.0,
+    )
 
 
 if __name__ == "__main__":

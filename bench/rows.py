@@ -7,7 +7,7 @@ from typing import Any
 
 from bench.chromium import CHROMIUM, FLAGS
 from bench.coverage import coverage_rows
-from bench.data_rows import crossover_row, import_rows, query_rows
+from bench.data_rows import crossover_row, fleet_row, import_rows, query_rows
 from bench.row import Row, interleaved
 from bench.server import FLOORS, ROOT, first_run, seconds_a_run, serving
 
@@ -136,5 +136,6 @@ ROWS: dict[str, Callable[[], Sequence[Row]]] = {
     "import": import_rows,
     "query": query_rows,
     "crossover": lambda: [crossover_row()],
+    "fleet": lambda: [fleet_row()],
     "coverage": coverage_rows,
 }

@@ -16,6 +16,8 @@ SHOTS = {
     "decision": f"decision?{DEMO}&{PAID}",
     "compare": f"compare?{DEMO}",
     "price": f"price?{DEMO}&{PAID}",
+    "fleet": f"fleet?{DEMO}&{PAID}&demand_tps=20000",
+    "acceptance": "acceptance",
     "screen": "screen",
     "results": f"results?{DEMO}",
 }
@@ -50,4 +52,5 @@ def main() -> None:
         browser.close()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-"""Commands that need no files: the theorem and the price."""
+"""The command that needs no files: the theorem."""
 
 from typing import Annotated, Any
 
@@ -31,40 +31,3 @@ def screen(
     if walltime.no_gamma_wins(alpha, c):
         result["notes"].append("alpha is at most c: no gamma gives S above 1 (Corollary 3.9)")
     show(result, as_json)
-
-
-@one_line_errors
-def price_command(
-    usd_per_hour: Annotated[float, typer.Option(help="$ per hour of the whole deployment.")],
-    tokens_per_second: Annotated[float, typer.Option(help="Measured output tok/s without.")],
-    multiplier: Annotated[float, typer.Option(help="Measured throughput with over without.")],
-    extra_usd_per_hour: Annotated[float, typer.Option(help="$ per hour more with it.")] = 0.0,
-    utilization: Annotated[float, typer.Option(help="Fraction of paid time in use.")] = 1.0,
-    as_json: JsonFlag = False,
-) -> None:
-    """Price a million output tokens with and without speculation, from measured throughput."""
-    from lib.money import cost
-
-    base = cost.cost_per_million(usd_per_hour, tokens_per_second, utilization)
-    with_it = cost.speculative_cost_per_million(
-        usd_per_hour, tokens_per_second, multiplier, extra_usd_per_hour, utilization
-    )
-    free = usd_per_hour == 0
-    show(
-        {
-            "base_usd_per_million": base,
-            "speculative_usd_per_million": with_it,
-            "saving_fraction": None
-            if free
-            else cost.saving_fraction(multiplier, usd_per_hour, extra_usd_per_hour),
-            "break_even_extra_usd_per_hour": cost.break_even_extra_usd_per_hour(
-                usd_per_hour, multiplier
-            ),
-            "break_even_multiplier": None
-            if free
-            else cost.break_even_multiplier(usd_per_hour, extra_usd_per_hour),
-            "utilization": utilization,
-            "basis": "multiplier and utilization assumed as typed; utilization is 1 unless given",
-        },
-        as_json,
-    )

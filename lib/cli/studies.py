@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lib.run import Study
 
 
-def _study(name: str) -> Any:
+def named_study(name: str) -> Any:
     """A study by name: read-only ones without touching the store."""
     from lib.results import catalogue, published
     from lib.results.store import Store
@@ -45,6 +45,7 @@ def comparison(found: "Findings", slo: Slo | None = None) -> dict[str, Any]:
         "unassigned_runs": len(found.comparison.unassigned),
         "notes": [
             *crossing_lines(found),
+            *filter(None, [found.how]),
             *found.comparison.notes,
             *filter(None, [found.study.caveat, found.study.note]),
         ],
@@ -95,13 +96,14 @@ def _arm(arm: "ArmFinding", slo: Slo | None) -> dict[str, Any]:
             for c in arm.crossover.crossings
         ],
         "outside": arm.crossover.outside,
+        "without_ratio": [asdict(g) for g in arm.without_ratio],
     }
 
 
 @one_line_errors
 def compare(
     study: StudyName,
-    metric: Annotated[str, typer.Option(help="output_tps or tpot_ms.")] = "output_tps",
+    metric: Annotated[str, typer.Option(help="output_tps, tpot_ms or goodput_rps.")] = "output_tps",
     slo: Annotated[str | None, typer.Option(help="ttft_ms=500,tpot_ms=40[,percentile=p99]")] = None,
     override: Annotated[
         list[str] | None,
@@ -112,10 +114,14 @@ def compare(
     as_json: JsonFlag = False,
 ) -> None:
     """Multiplier per load, crossings and protocol differences of a study."""
-    from lib.evidence.findings import find
+    from lib.evidence.competing import GOODPUT
+    from lib.evidence.findings import at_slo, find
 
-    found = find(_study(study), metric, frozenset(override or ()))
-    show(comparison(found, Slo.parse(slo) if slo else None), as_json)
+    limits = Slo.parse(slo) if slo else None
+    found = find(named_study(study), metric, frozenset(override or ()))
+    if metric == GOODPUT:
+        found = at_slo(found, limits, _good_rps(found.study, limits))
+    show(comparison(found, limits), as_json)
 
 
 @one_line_errors
@@ -145,6 +151,10 @@ def schedule(
     trtllm_version: Annotated[
         str | None, typer.Option(help="TensorRT-LLM's version: it decides what a key means.")
     ] = None,
+    accept_random: Annotated[
+        bool,
+        typer.Option("--accept-random", help="Use arms on random tokens; the result says so."),
+    ] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Write the engine's batch-size schedule from a study, or check one."""
@@ -160,7 +170,7 @@ def schedule(
         raise InputError("schedule --study: --max-num-seqs N is needed")
     if objective not in schedules.OBJECTIVES:
         raise InputError(f"objective {objective!r}: one of {', '.join(schedules.OBJECTIVES)}")
-    found = _study(str(study))
+    found = named_study(str(study))
     limits = Slo.parse(slo) if slo else None
     built = schedules.build(
         pair(found, frozenset(override or ()), schedules.OBJECTIVES[objective]),
@@ -172,6 +182,7 @@ def schedule(
         slo=limits,
         good_rps=_good_rps(found, limits) if objective == "goodput" else None,
         runner=runner,
+        accept_random=accept_random,
     )
     show(_written(built, trtllm_version), as_json)
 

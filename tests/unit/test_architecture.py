@@ -7,7 +7,16 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 RANKS = [
-    {"lib.errors", "lib.estimate", "lib.run", "lib.settings"},
+    {
+        "lib.addresses",
+        "lib.assumptions",
+        "lib.errors",
+        "lib.estimate",
+        "lib.fetching",
+        "lib.numbers",
+        "lib.run",
+        "lib.settings",
+    },
     {"lib.theory"},
     {"lib.results", "lib.probe"},
     {"lib.evidence"},

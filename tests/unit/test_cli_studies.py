@@ -282,3 +282,39 @@ def test_a_real_pair_from_its_folders(tmp_path: Path, monkeypatch: Any) -> None:
     assert crossing["at"] is None
     assert crossing["measure_at"] == 2
     assert any("0.7 % with one run each: too close to call" in n for n in said["notes"])
+
+
+def test_a_schedule_on_random_tokens_needs_a_word(tmp_path: Path, monkeypatch: Any) -> None:
+    """C52."""
+    monkeypatch.setenv("DRAFTWORTH_STORE", str(tmp_path / "store.duckdb"))
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name, data in published.demo_files():
+        if "-r1.json" in name and not name.startswith("k2"):
+            (folder / name).write_bytes(data)
+    rules = ("--arm", "base-*=off", "--arm", "k4-*=sim:4", "--set", "dataset=random")
+    assert answer("import", str(folder), "--study", "s", *rules)["imported"] == 14
+    assert answer("compare", "--study", "s")["arms"][0]["points"]
+    options = ("schedule", "--study", "s", "--max-num-seqs", "64")
+    refused = run(*options, "--json")
+    assert refused.exit_code == 1
+    assert refused.stdout == ""
+    assert len(refused.stderr.strip().splitlines()) == 1
+    assert "--accept-random" in refused.stderr
+    said = answer(*options, "--accept-random")
+    assert any("random tokens" in w for w in said["warnings"])
+
+
+def test_goodput_is_compared_at_the_slo(imported: Any) -> None:
+    asked = ("compare", "--study", "sim", "--metric", "goodput_rps")
+    loose, tight = (answer(*asked, "--slo", f"tpot_ms={x}") for x in (100, 20))
+    assert any("counted from per-request records" in n for n in loose["notes"])
+    arms = [{a["arm"]: a for a in said["arms"]}["sim:4"] for said in (loose, tight)]
+    bracket = [arm["crossings"][0]["between"] for arm in arms]
+    assert bracket[0] == [16, 32]
+    assert all(p["multiplier"] > 0 for arm in arms for p in arm["points"])
+    gaps = {g["load"] for g in arms[1]["without_ratio"]}
+    assert gaps.isdisjoint(p["load"] for p in arms[1]["points"])
+    refused = run(*asked)
+    assert refused.exit_code == 2
+    assert "name a limit on TTFT, TPOT or the end-to-end time" in refused.stderr

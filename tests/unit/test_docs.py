@@ -44,7 +44,7 @@ def test_documented_targets_exist(line: str) -> None:
 
 def test_every_command_is_documented() -> None:
     text = "\n".join(p.read_text() for p in PAGES)
-    assert set(COMMANDS) == set(re.findall(r"python -m lib (\w+)", text))
+    assert set(COMMANDS) == set(re.findall(r"python -m lib ([\w-]+)", text))
 
 
 def settings_table() -> str:
