@@ -216,3 +216,32 @@ def test_one_replicate_against_the_others(gsm8k: str) -> None:
     assert found["split"]["at"] == "eagle3:5 at 64 concurrent"
     assert found["split"]["acceptance"] == pytest.approx(0.998, abs=1e-3)
     assert found["repeats_needed"] == 2
+
+
+# Mean tok/s ± sd of 3 runs; the numbers are made up.
+MEANS_AND_SD = """concurrency,nospec_tok_s,nospec_sd,spec_tok_s,spec_sd,repeats
+1,100,0.5,40,0.2,3
+4,150,0.4,36,0.9,3
+8,190,14,30,0.7,3
+"""
+LLAMA_CPP = CORPUS.parent / "published" / "llamacpp_draft_n8_negative.csv"
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["made up", "published"])
+def test_a_published_mean_with_its_sd_is_enough(place: Path, shared: bool) -> None:
+    if shared and not LLAMA_CPP.exists():
+        pytest.skip("no ../shared/published")
+    table, study = place / f"sd-{shared}.csv", f"sd-{shared}"
+    table.write_text(LLAMA_CPP.read_text() if shared else MEANS_AND_SD)
+    store = Store.open()
+    import_paths(store, [table], study)
+    runs = store.study(study).runs
+    store.close()
+    off, on = (
+        ",".join(r.run_id for r in runs if (r.arm == "off") is wanted) for wanted in (True, False)
+    )
+    worse = answer(1, study, off, on)["metrics"][0]
+    assert (worse["verdict"], worse["at"]) == ("regressed", "speculation at 8 concurrent")
+    tps = {r.arm: r.output_tps or 0.0 for r in runs if r.offered_load == 8}
+    assert worse["ratio"] == pytest.approx(tps["off"] / tps["speculation"])
+    assert answer(0, study, on, off)["verdict"] == "pass"
