@@ -78,6 +78,8 @@ def _row(window: "Window") -> dict[str, Any]:
         "preemptions": c.preemptions,
         "ttft_ms": c.ttft and c.ttft.mean_ms,
         "tpot_ms": c.tpot and c.tpot.mean_ms,
+        "ttft_ms_p99": c.ttft and c.ttft.quantile_ms(0.99),
+        "tpot_ms_p99": c.tpot and c.tpot.quantile_ms(0.99),
         "speculated_share": made and made.share,
         "tokens_per_step": made and made.tokens_per_step,
         "speculation": window.speculation,

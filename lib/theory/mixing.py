@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lib.errors import InputError
-from lib.theory.acceptance import alpha_from_tau
 
 Z_95 = 1.959964
 RATES_AGREE = 0.02
@@ -70,30 +69,6 @@ def split(tau_first: float, tau_second: float, speed_ratio: float) -> Split:
     log_speed = math.log(speed_ratio)
     share = math.log(ratio) / log_speed if abs(log_speed) > 1e-9 else None
     return Split(ratio, speed_ratio, ratio / speed_ratio, share)
-
-
-@dataclass(frozen=True)
-class Drift:
-    """A length beside its reference at one gamma, c and v.
-
-    `change` of tau as a share; `alpha` and `speedup` now, `alpha_reference` before.
-    """
-
-    change: float
-    alpha: float
-    alpha_reference: float
-    speedup: float
-
-    @property
-    def pays(self) -> bool:
-        """Whether it still wins at the stored costs."""
-        return self.speedup > 1
-
-
-def drift(tau: float, reference: float, gamma: int, c: float, v: float = 1.0) -> Drift:
-    """How far a live length fell from the one that was qualified, and whether it still pays."""
-    now, before = (float(alpha_from_tau(t, gamma)) for t in (tau, reference))
-    return Drift(tau / reference - 1, now, before, tau / (gamma * c + v))
 
 
 def rate_says_little(rates: Sequence[float], speeds: Sequence[float]) -> bool:

@@ -44,6 +44,8 @@ def test_one_json_object_with_windows_and_their_total() -> None:
     assert document["total"]["alpha"] == pytest.approx(177 / (177 + 76))
     assert document["total"]["running"] == 3
     assert document["total"]["tpot_ms"] == pytest.approx(20)
+    low, high = document["total"]["tpot_ms_p99"]
+    assert low <= 20 <= high
     assert document["total"]["output_tps"] == pytest.approx(
         2 * 277 / document["total"]["seconds"], rel=1e-3
     )

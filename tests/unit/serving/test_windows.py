@@ -12,7 +12,7 @@ from lib.errors import InputError, UnreadableFile
 from lib.serving.buckets import Histogram
 from lib.serving.metrics import Counters, Gauges, Replica, Snapshot, snapshot
 from lib.serving.windows import Window, between, total, window
-from lib.theory.mixing import drift
+from lib.theory.measured_round import measured_speedup
 from lib.theory.walltime import tau as tau_of
 from tests.unit.serving.metrics_standin import histogram, line, vllm
 from tests.unit.serving.test_metrics import SGLANG, TRTLLM
@@ -95,10 +95,8 @@ def test_a_length_below_its_qualified_value(
 ) -> None:
     found = over(vllm(), vllm(100, 500, accepted, 100 + accepted))
     assert found.tau is not None
-    drifted = drift(found.tau, 3.51, gamma=5, c=0.1)
-    assert drifted.change == pytest.approx(change, abs=5e-4)
-    assert drifted.speedup == pytest.approx(speedup, abs=6e-3)
-    assert drifted.pays is (accepted > 0)
+    assert found.tau / 3.51 - 1 == pytest.approx(change, abs=5e-4)
+    assert measured_speedup(found.tau, 5, 0.1, 1) == pytest.approx(speedup, abs=6e-3)
     assert found.alpha is not None
     assert found.alpha.value == pytest.approx(alpha, abs=1e-3)
     assert found.alpha.low is None, "no counts by position, so no interval"

@@ -61,24 +61,6 @@ def test_c58_acceptance_explains_more_than_all() -> None:
     assert share > 1
 
 
-def test_c38_a_length_below_its_reference() -> None:
-    """C38."""
-    expected = {
-        2.82: (-0.197, 0.681, 1.88),
-        2.69: (-0.234, 0.659, 1.79),
-        2.45: (-0.302, 0.614, 1.63),
-        1.00: (-0.715, 0.0, 0.67),
-    }
-    for length, (change, alpha, s) in expected.items():
-        found = mixing.drift(length, 3.51, 5, 0.1)
-        assert found.change == pytest.approx(change, abs=5e-4)
-        assert found.alpha == pytest.approx(alpha, abs=5e-4)
-        assert found.alpha_reference == pytest.approx(0.779, abs=5e-4)
-        assert found.speedup == pytest.approx(s, abs=5e-3)
-        assert found.pays is (length > 1)
-    assert mixing.drift(3.51, 3.51, 5, 0.1).speedup == pytest.approx(2.34)
-
-
 def test_c49_equal_rates_unequal_speed() -> None:
     """C49."""
     speeds = [84.54 / 51.55, 66.80 / 51.61, 66.12 / 51.61]
