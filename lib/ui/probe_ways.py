@@ -32,7 +32,7 @@ def draw(found: Devices) -> None:
 
 
 def _import() -> None:
-    st.caption("On the machine with the GPU, then drop the file here:")
+    st.caption("Run this on the machine with the GPU, then drop the file here:")
     st.code(
         "python -m lib probe --target llama-3.1-8b --draft eagle3-llama-3.1-8b --json > probe.json",
         language="bash",
